@@ -1,4 +1,4 @@
-"""TensorFlow's C library through ctypes. It loads in 0.5 s; the Python package takes 3 s."""
+"""Bindings to TensorFlow's C library. The library loads in 0.5 s, the Python package in 3 s."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def library() -> Library:
 
 
 class Library:
-    """Functions of TensorFlow's C API with declared types. Call `library()` to get the instance."""
+    """Functions of TensorFlow's C API. Call `library()` instead of the constructor."""
 
     def __init__(self) -> None:
         # Locate the package without importing it, because the import takes seconds.
@@ -110,7 +110,7 @@ class Library:
         raise InputError(f"this release of TensorFlow has no {name} in its C library")
 
     def _checked(self, name: str, result_type: Any, *arguments: Any) -> Callable[..., Any]:
-        """Returns a wrapper that passes a `TF_Status` and raises LibraryError if the call fails."""
+        """Wraps a C function that takes a status. The wrapper raises LibraryError on failure."""
         function = self._define(name, result_type, *arguments, Pointer)
 
         def call(*values: Any) -> Any:

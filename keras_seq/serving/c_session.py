@@ -11,9 +11,9 @@ from keras_seq.serving.c_library import LibraryError, Output, Pointer, library
 from keras_seq.serving.graph_file.signatures import Signature
 from keras_seq.text import InputError
 
-# A `ConfigProto`: graph_options (10) {rewrite_options (10) {meta_optimizer_iterations (12): ONE}}.
-# A second pass of the graph optimizers would take 25 % of the time until the first answer, without
-# making later answers faster.
+# Serialized `ConfigProto`: graph_options {rewrite_options {meta_optimizer_iterations: ONE}}. A
+# second pass of the graph optimizers would take 25 % of the time until the first answer, and would
+# not make later answers faster.
 _CONFIG = b"\x52\x04\x52\x02\x60\x01"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from keras_seq.serving.graph_file.operations import node_name
 
-# Attributes that loaders do not need: values that they infer again, and names for debugging.
+# Attributes that TensorFlow infers again, and attributes for debugging.
 _REDUNDANT_ATTRIBUTES = (
     "_output_shapes",
     "_has_manual_control_dependencies",

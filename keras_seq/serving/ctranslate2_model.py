@@ -31,7 +31,7 @@ from keras_seq.text import EOS_ID, InputError
 
 QUANTIZATIONS = ("float32", "float16", "int16", "int8", "int8_float32", "int8_float16")
 
-# Verify with greedy search: unlike beam search, it returns the same results in both engines.
+# Verify with greedy search, because the beam searches of Keras and CTranslate2 differ.
 _GREEDY: dict[str, Any] = {"beam_size": 1, "n_best": 1, "length_normalization": "average"}
 # The position table must cover the default `max_decoding_length` of CTranslate2, 256 tokens.
 _MIN_POSITIONS = 256
@@ -47,7 +47,7 @@ def export_ctranslate2(
     verify: int = 100,
     notice: Callable[[str], None] | None = None,
 ) -> Path:
-    """Exports a run to a CTranslate2 model directory, atomically. Returns `destination`.
+    """Atomically exports a run to a CTranslate2 model directory. Returns `destination`.
 
     The directory contains the model, the vocabularies, the SentencePiece models, the step of the
     weights (`checkpoint.json`), and a README.md with example code for translating. Using the
@@ -104,11 +104,7 @@ def export_ctranslate2(
         report(f"{len(sources)} lines of the validation text come out as keras-seq translates them")
         if quantization != "float32":
             outputs = _translated(run, exported, sources)
-            report(
-                _quantization_report(
-                    quantization, exported.compute_type, references, expected, outputs
-                )
-            )
+            report(_compare(quantization, exported.compute_type, references, expected, outputs))
 
     return publish_directory(destination, write)
 
@@ -144,7 +140,7 @@ def _translated(run: Run, model: Any, sources: Sequence[str]) -> list[str]:
     )(sources)
 
 
-def _quantization_report(
+def _compare(
     quantization: str,
     compute_type: str,
     references: Sequence[str],
@@ -153,7 +149,7 @@ def _quantization_report(
 ) -> str:
     before, after = (bleu(lines, [references]).value for lines in (expected, outputs))
     different = sum(a != b for a, b in zip(expected, outputs, strict=True))
-    # CTranslate2 may refine the type, such as "int8" to "int8_float32", which needs no report.
+    # Do not report a more precise name of the same type, such as "int8_float32" for "int8".
     computed = "" if compute_type.startswith(quantization) else f", here computed in {compute_type}"
     return (
         f"{quantization}{computed}: BLEU {after:.2f} on them, {after - before:+.2f} against "

@@ -56,7 +56,7 @@ def require_arithmetic(quantize: str) -> None:
 
 
 def require_transformer(run: Run) -> TransformerSettings:
-    """Returns the model settings of a run, or raises InputError if they are not a Transformer's."""
+    """Returns the model settings, or raises InputError if the run's model is not a Transformer."""
     model = run.settings.model
     if not isinstance(model, TransformerSettings):
         raise InputError(
@@ -71,8 +71,7 @@ def layout(
 ) -> Iterator[Slot]:
     """Yields a slot for each variable of a Transformer in CTranslate2.
 
-    Both libraries fuse projections of the same input into one matrix. `joint` means that source and
-    target share one embedding table.
+    `joint` means that source and target share one embedding table.
     """
     units, inner = model.units, model.feedforward_units
 

@@ -27,7 +27,7 @@ _SUPPORTED = frozenset(
     "batch_size".split()
 )
 _FORBIDDEN = (PAD_ID, UNK_ID, BOS_ID)
-# CTranslate2 stops after `PATIENCE * beam_size` finished hypotheses. Its default patience of 1
+# CTranslate2 stops after `PATIENCE * beam_size` finished hypotheses. The default patience of 1
 # stops too early: of 2,014 translations, 64 score worse and 9 better than with `beam_search`. A
 # patience of 2 takes 25 % more time; no translation scores worse and 19 score better.
 PATIENCE = 2
@@ -182,7 +182,7 @@ class CTranslate2Translator(TokenTranslator):
     def _decode_exhaustively(
         self, rows: list[list[str]], limits: list[int], batches: Iterable[Sequence[int]]
     ) -> dict[int, list[Hypothesis]]:
-        """Searches batches of rows with equal limits. Returns the n best of all final hypotheses.
+        """Searches batches of rows with equal limits. Returns the n best hypotheses of each row.
 
         Finished hypotheses rank above truncated hypotheses, whatever the scores. Forbidden tokens
         are suppressed. CTranslate2 distributes the probability of suppressed tokens over the other

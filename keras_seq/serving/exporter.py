@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 class Exporter(Protocol):
     """The parts of a SavedModel export that depend on the task.
 
-    `outputs` are the output names of `serving_default`, starting with the text. `verb` describes
-    the task in messages, such as "translates". `limit` is the maximum input length in tokens.
+    `outputs` are the output names of `serving_default`, starting with the text. `verb` is the verb
+    for the task in messages, such as "translates". `limit` is the maximum input length in tokens.
     """
 
     outputs: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Guide next to the versions of an export, which explains how to serve and call the model."""
+"""Guide to serving and calling an exported model, written next to the versions."""
 
 from __future__ import annotations
 
@@ -133,8 +133,8 @@ _TEXT_PADDING = """\
 class GuideParts:
     """Parts of a guide that depend on the model. Most fields fill placeholders of the templates.
 
-    `items` names the rows of a request, such as "texts". `output` is the name of the output that
-    the gRPC client prints. `files` maps names of additional files in `serving` to their contents.
+    `items` is the noun for the rows of a request, such as "texts". `output` is the name of the
+    output that the gRPC client prints. `files` maps names of additional files to their contents.
     """
 
     writer: str

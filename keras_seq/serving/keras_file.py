@@ -24,7 +24,7 @@ def export_keras(
 
     After `import keras_seq.models`, `keras.saving.load_model(file)` restores the model on any
     backend, including `fit`, `encoder` and `decoder_step`. The file does not contain the vocabulary
-    (`Run.open(path).source_tokenizer`). Its ZIP entry `checkpoint.json` names the step.
+    (`Run.open(path).source_tokenizer`). The ZIP entry `checkpoint.json` contains the step.
 
     `which` is `"best"`, `"latest"`, or the step of a checkpoint. Raises InputError if the run has
     no weights, the name does not end in `.keras`, or the file exists or cannot be written.

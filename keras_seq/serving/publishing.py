@@ -85,7 +85,7 @@ def publish_version(base: Path, write: Callable[[Path], None]) -> Path:
         write(temporary)
         sync_tree(temporary)
         final = base / str(_next_version(base))
-        # A rename fails if the target directory contains files.
+        # The rename fails if another export has published this number in the meantime.
         while not _renamed(temporary, final):
             final = base / str(_next_version(base))
         sync_directory(base)

@@ -62,9 +62,8 @@ def export_recognizer(
         beam_size: Beam size of `search.ctc_beam_search`; None for greedy search.
         n_best: Number of texts that the signature `n_best` returns, at most `beam_size`.
         examples: Recordings for the verification: the export, in a process without Keras, must
-            return the same texts as `Recognizer`. The lengths of the warm-up requests are those of
-            the shortest and the longest recording. The guide shows the first recording. If there
-            are no recordings, silence is used.
+            return the same texts as `Recognizer`. Warm-up requests have the length of the shortest
+            and of the longest recording. The guide shows the first. The default is silence.
         batch_size: Maximum number of recordings in a batch of the server.
         notice: Called with lines that report the progress.
 
@@ -141,7 +140,7 @@ def recognizer_signatures(
 def _warmup_requests(
     source: str, features: Sequence[Any], sounds: Sequence[np.ndarray], rows: int
 ) -> list[dict[str, Any]]:
-    """Builds requests of one row and of a full batch, in the shortest and the longest length.
+    """Builds requests of one row and of a full batch, with the minimum and maximum length.
 
     The requests contain silence, because a `TensorProto` stores a constant value only once.
     """

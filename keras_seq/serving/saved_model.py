@@ -1,4 +1,4 @@
-"""Export of a run to a SavedModel for TensorFlow Serving that takes and returns text."""
+"""Export of a run to a SavedModel for TensorFlow Serving."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from keras_seq.serving.http.versions import check_version, find_versions
 from keras_seq.text import InputError
 from keras_seq.text.learning import without_surrogates
 
-# Lower scores mark missing hypotheses: the export fills the n best up with a score of -1e30.
+# Lower scores mark missing hypotheses. A missing hypothesis has a score of -1e30 in the export.
 _MIN_SCORE = -1e29
 
 
@@ -67,7 +67,7 @@ class SavedModelTranslator(LineTranslator):
         self._session: Any = None
 
     def load(self) -> SavedModelTranslator:
-        """Loads the graph in advance; otherwise, the first translation loads it.
+        """Loads the graph now instead of at the first translation.
 
         Raises InputError if the SavedModel is damaged, or TensorFlow is not installed.
         """

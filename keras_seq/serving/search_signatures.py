@@ -1,4 +1,4 @@
-"""Signatures of models that generate text. Each graph tokenizes, searches and detokenizes."""
+"""Signatures of models that generate text, with tokenizer, search and detokenizer in the graph."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def translation_signatures(
     max_characters: int,
     output: str = "translation",
 ) -> dict[str, Any]:
-    """Builds signatures that convert a source text to other text; `output` is the name of the text.
+    """Builds the signatures of an encoder-decoder model. `output` is the name of the output text.
 
     Sources are truncated to `max_characters` before tokenization, and then to `max_length` tokens.
     """
@@ -71,8 +71,8 @@ def generation_signatures(
     def search_ids(ids: Any) -> SearchResult:
         prompt = valid_ids(ids[:, :max_length], vocabulary_size, end_stops=False)
         prompt = tf.pad(prompt, [[0, 0], [0, padding_steps(prompt)]])  # (B, P + padding)
-        # The source is a dummy token. The graph must not know that its length is 1, because the
-        # search assumes that a source of known length is compiled for this length.
+        # The source is a dummy token. The graph must not know the source length, because the
+        # search uses states of constant size if the length is known.
         rows = tf.shape(prompt)[0]
         return run_search(tf.fill([rows, tf.minimum(rows, 1)], EOS_ID), prompt)
 
@@ -104,7 +104,7 @@ def _signatures(
     max_length: int,
     output: str,
 ) -> dict[str, Any]:
-    """Builds the signatures `ids`, `n_best` and, for the best output, `serving_default`."""
+    """Builds the signatures `ids`, `n_best`, and `serving_default`, which returns the best text."""
 
     @signature(ids=(2, tf.int32))
     def ids(ids: Any) -> dict[str, Any]:

@@ -31,7 +31,7 @@ class SignatureModule(tf.Module):
     def __init__(self, model: Any, functions: Mapping[str, Any]) -> None:
         super().__init__()
         self.weights = [weight.value for weight in model.weights]
-        # The namespace hides the functions from TensorFlow, which would save attributes again.
+        # Use a namespace, because TensorFlow would save function attributes a second time.
         self._functions = SimpleNamespace(**functions)
 
     def save(self, version: Path, *, ids_only: bool = False) -> None:

@@ -22,7 +22,7 @@ def main() -> None:
 
     request = json.load(sys.stdin)
     if request["text"]:
-        # The import registers the operations.
+        # Importing the package registers the operations.
         import tensorflow_text  # noqa: F401
     outputs = []
     with v1.Graph().as_default(), v1.Session() as session:

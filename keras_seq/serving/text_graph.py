@@ -24,8 +24,8 @@ _BLANK = r"[\p{Z}\t-\r\x1C-\x1F\x{85}]*"
 class TextGraph:
     """A tokenizer as operations of a graph. The graph contains the SentencePiece model.
 
-    Create the object inside the `tf.function` that uses it. `Tokenizer` has checked the model,
-    because the older SentencePiece in TensorFlow crashes on crafted models.
+    Create the object inside the `tf.function` that uses it. The older SentencePiece in TensorFlow
+    crashes on crafted models, but `Tokenizer` has already checked the model.
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-# File of warm-up requests in a version, and the limit above which TensorFlow Serving rejects it.
+# Path of the warm-up requests in a version, and the maximum number of requests.
 WARMUP_FILE = Path("assets.extra", "tf_serving_warmup_requests")
 MAX_REQUESTS = 1000
 

@@ -146,7 +146,7 @@ def _restores_elsewhere(meta_graph: Any) -> bool:
 
 
 def node_name(tensor: str) -> str:
-    """Returns the node name in the name of a tensor, `node:0`, or of a control input, `^node`."""
+    """Returns the name of the node in a tensor name, `node:0`, or in a control input, `^node`."""
     return tensor.removeprefix("^").split(":")[0]
 
 

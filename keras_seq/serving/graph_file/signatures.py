@@ -1,4 +1,4 @@
-"""Reader for the signatures of a SavedModel. It takes milliseconds, as it needs no TensorFlow."""
+"""Reads the signatures of a SavedModel in milliseconds, without importing TensorFlow."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from keras_seq.serving.graph_file import wire
 from keras_seq.text.protobuf import read_fields
 
-# Types by their number in the enumeration `DataType` of tensorflow/core/framework/types.proto.
+# Type names by number in the enumeration `DataType` of tensorflow/core/framework/types.proto.
 _DTYPES = dict(
     enumerate("FLOAT DOUBLE INT32 UINT8 INT16 INT8 STRING COMPLEX64 INT64 BOOL".split(), start=1)
 )
@@ -28,7 +28,7 @@ class TensorInfo(NamedTuple):
 
 
 class Signature(NamedTuple):
-    """Inputs and outputs by name of a function that a SavedModel offers to clients."""
+    """Inputs and outputs, by name, of a function that clients of a SavedModel can call."""
 
     inputs: dict[str, TensorInfo]
     outputs: dict[str, TensorInfo]

@@ -1,4 +1,4 @@
-"""HTTP server for an exported SavedModel (`keras-seq serve`), like TensorFlow Serving's REST API.
+"""HTTP server of `keras-seq serve`, with the REST API of TensorFlow Serving.
 
 Requires TensorFlow, tensorflow-text and `pip install 'keras-seq[serve]'`, but not Keras.
 """

@@ -115,7 +115,7 @@ class Api:
     async def _predict(
         self, request: Request, name: str, version: str | None, label: str | None, verb: str
     ) -> Response:
-        # Reject a wrong name before reading the body. The model may change in the meantime.
+        # Check the name before reading the body. Get the model later, because it may change.
         self._model(name, version, label)
         if verb.lower() != "predict":
             raise RequestError(

@@ -103,11 +103,11 @@ class Batcher:
         self._queues: dict[Hashable, _RequestQueue] = {}
         self._running: set[asyncio.Task[None]] = set()
         self._seconds_per_row = 0.0
-        # Rows that have not been assigned to a batch.
+        # Number of rows that are not yet assigned to a batch.
         self.waiting_rows = 0
 
     async def run(self, model: Model, signature: str, inputs: Arrays) -> Arrays:
-        """Runs a request in batches with other requests, and keeps the model loaded until the end.
+        """Runs a request, batched with other requests, and keeps the model loaded meanwhile.
 
         All inputs have the same number of rows. Raises RequestError if the queue is full, the
         request has more rows than the queue may hold, or the model rejects the rows.
@@ -161,7 +161,7 @@ class Batcher:
             key, queue = min(self._queues.items(), key=lambda item: item[1].requests[0].arrived)
             due = queue.requests[0].arrived + self._delay
             if loop.time() < due and queue.rows < self._batch_size:
-                # The oldest request can still wait, so start another queue if it fills a batch.
+                # The oldest request can wait longer, so start any queue that fills a batch.
                 full = [item for item in self._queues.items() if item[1].rows >= self._batch_size]
                 if not full:
                     loop.call_at(due, self._start_due_batches)

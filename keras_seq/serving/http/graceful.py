@@ -33,7 +33,7 @@ class GracefulServer(uvicorn.Server):
                 server_header=False,
                 proxy_headers=False,
                 timeout_graceful_shutdown=stop_seconds,
-                # Keep the connection to a client that sends a request about every minute.
+                # Keep idle connections, for clients that send one request per minute.
                 timeout_keep_alive=75,
             )
         )
@@ -46,7 +46,7 @@ class GracefulServer(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        # Uvicorn's own method would raise the signal again, and the signal set the exit code.
+        # Uvicorn's own method raises the signal again, so the signal would set the exit code.
         numbers = (signal.SIGINT, signal.SIGTERM)
         before = {number: signal.signal(number, self._stop) for number in numbers}
         try:

@@ -1,4 +1,4 @@
-"""A version of a SavedModel, loaded into a session as in a model server."""
+"""Loads a version of a SavedModel into a session, as model servers do."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from keras_seq.serving.http.tensors import NUMPY_TYPES
 from keras_seq.serving.http.text_libraries import TEXT_LIBRARIES, text_library
 from keras_seq.text import InputError
 
-# Characters of TensorFlow's message about a failed request; the rest names nodes of the graph.
+# Maximum length of a quoted TensorFlow error. The end of a long message only names graph nodes.
 _MAX_MESSAGE = 300
 
 
 class ModelError(Exception):
-    """A version that cannot be served; the message is one line."""
+    """Error in loading a version of a model. The message is one line."""
 
 
 class LoadedModel:
     """A loaded version of a SavedModel.
 
-    The model is loaded into a session instead of by `tf.saved_model.load`, as in model servers: a
-    session loads the variables by name, prunes the graph to the outputs of a signature, and is
-    thread-safe. `check_trusted` must accept the graph, unless `trust` is True.
+    Model servers use a session instead of `tf.saved_model.load`: a session loads the variables by
+    name, prunes the graph to the outputs of a signature, and is thread-safe. `check_trusted` must
+    accept the graph, unless `trust` is True.
 
-    A search consists of many small operations, which are slower if several threads share them. So
-    each run has one thread for its operations, and up to `threads` parallel runs use the cores. If
-    there are more cores than parallel runs, the operations themselves are parallel.
+    A search consists of many small operations, and distributing them over several threads would
+    slow the search down. So each run has one thread for its operations, and up to `threads` runs
+    use the cores in parallel. If there are more cores than runs, each operation is also parallel.
 
     Raises ModelError if the SavedModel cannot be loaded, or `serving_default` does not take text.
     """
@@ -48,7 +48,7 @@ class LoadedModel:
             try:
                 check_trusted(path)
             except InputError as error:
-                # The caller adds the directory to the message.
+                # Remove the directory from the message, because the caller adds the directory.
                 message = str(error).removeprefix(f"{path}: ").removeprefix(f"{path}/")
                 raise ModelError(message) from None
         for name in TEXT_LIBRARIES:
@@ -59,7 +59,7 @@ class LoadedModel:
         graph = tf.Graph()
         cores = max(1, usable_cores() // threads)
         config = tf.compat.v1.ConfigProto(intra_op_parallelism_threads=cores)
-        # One pool per run: in the shared default pool, runs would wait for one another.
+        # Give each run its own thread pool, because runs in a shared pool wait for one another.
         self._pools: queue.SimpleQueue[Any] = queue.SimpleQueue()
         for number in range(threads):
             config.session_inter_op_thread_pool.add(num_threads=1)
@@ -70,14 +70,14 @@ class LoadedModel:
                 loaded = tf.compat.v1.saved_model.load(self._session, ["serve"], str(path))
             definitions = loaded.signature_def
             self.definitions = {name: _described(definitions[name]) for name in definitions}
-            # A definition without inputs belongs to the saver.
+            # Skip definitions without inputs, such as `__saved_model_init_op`.
             self.signatures = {
                 name: _signature(definitions[name])
                 for name in definitions
                 if definitions[name].inputs
             }
             self._check()
-            # A callable parses feeds and fetches only once.
+            # `make_callable` resolves the names of inputs and outputs once, not in each run.
             self._functions = {
                 name: self._session.make_callable(
                     [info.name for info in signature.outputs.values()],
@@ -86,10 +86,10 @@ class LoadedModel:
                 )
                 for name, signature in self.signatures.items()
             }
-            # The first run of each signature optimizes the graph.
+            # Run each signature once, because TensorFlow optimizes its graph in the first run.
             for name, signature in self.signatures.items():
                 self.run(name, {key: _one_row(info) for key, info in signature.inputs.items()})
-        # TensorFlow reports a damaged model by exceptions of many types.
+        # TensorFlow raises exceptions of many types for a damaged model.
         except Exception as error:
             self._session.close()
             if isinstance(error, ModelError):
@@ -97,10 +97,10 @@ class LoadedModel:
             raise ModelError(f"not a SavedModel that can be served: {_line(error)}") from None
 
     def run(self, name: str, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Runs a signature on arrays with rows first; thread-safe.
+        """Runs a signature on arrays whose first axis is the batch axis. Thread-safe.
 
         Returns the outputs in the order of the signature. Raises RequestError if the model rejects
-        these inputs.
+        the inputs.
         """
         feeds = [inputs[key] for key in self.signatures[name].inputs]
         pool = self._pools.get()
@@ -120,22 +120,22 @@ class LoadedModel:
         return dict(zip(self.signatures[name].outputs, outputs, strict=True))
 
     def hold(self) -> None:
-        """Keeps the model loaded until `release`."""
+        """Keeps the model loaded until `release` is called."""
         self._users += 1
 
     def release(self) -> None:
-        """Ends a `hold`; a retired model is freed by the last one."""
+        """Undoes one call of `hold`. The last release of a retired model frees the model."""
         self._users -= 1
         self._close_if_done()
 
     def retire(self) -> None:
-        """Frees the model after its last request."""
+        """Frees the model when no request uses it anymore."""
         self._retired = True
         self._close_if_done()
 
     @property
     def closed(self) -> bool:
-        """True after the model has been freed."""
+        """True if the model has been freed."""
         return self._session is None
 
     def _close_if_done(self) -> None:
@@ -159,7 +159,7 @@ class LoadedModel:
 
 @contextlib.contextmanager
 def _without_deprecations() -> Iterator[None]:
-    """Silences the deprecation warnings of TensorFlow 1 functions, which servers still use."""
+    """Silences TensorFlow's deprecation warnings about the TensorFlow 1 functions used here."""
     logger = logging.getLogger("tensorflow")
     level = logger.level
     logger.setLevel(logging.ERROR)
@@ -177,7 +177,7 @@ def _signature(definition: Any) -> Signature:
 
 
 def _described(definition: Any) -> dict[str, Any]:
-    """Returns a signature in the form of TensorFlow Serving's metadata."""
+    """Converts a signature to the format of TensorFlow Serving's metadata response."""
     return {
         "inputs": {name: _described_tensor(value) for name, value in definition.inputs.items()},
         "outputs": {name: _described_tensor(value) for name, value in definition.outputs.items()},
@@ -212,6 +212,6 @@ def _one_row(info: TensorInfo) -> np.ndarray:
 
 
 def _line(error: Exception) -> str:
-    """Returns the first line of TensorFlow's message, without the nodes of the graph."""
+    """Returns the first line of an error message, at most `_MAX_MESSAGE` characters."""
     message = str(getattr(error, "message", None) or error).strip() or type(error).__name__
     return message.split("\n")[0][:_MAX_MESSAGE]

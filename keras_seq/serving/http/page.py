@@ -1,4 +1,4 @@
-"""The demo page at `/`: one file without external resources, and its security policy."""
+"""The demo page at `/`, a single file without external resources, and the HTTP headers."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from importlib import resources
 _TEMPLATE = resources.files(__package__).joinpath("page.html").read_text(encoding="utf-8")
 
 
-def _source(tag: str) -> str:
-    """Returns the hash by which the policy allows the page's inline script or style."""
+def _inline_hash(tag: str) -> str:
+    """Returns the hash that allows the inline script or style in the security policy."""
     match = re.search(rf"<{tag}>(.*?)</{tag}>", _TEMPLATE, flags=re.DOTALL)
     if match is None:
         raise RuntimeError(f"page.html has no <{tag}>.")
@@ -22,9 +22,9 @@ def _source(tag: str) -> str:
 
 PAGE_HEADERS = {
     "Content-Security-Policy": (
-        f"default-src 'none'; script-src {_source('script')}; style-src {_source('style')}; "
-        "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; "
-        "frame-ancestors 'none'"
+        f"default-src 'none'; script-src {_inline_hash('script')}; "
+        f"style-src {_inline_hash('style')}; connect-src 'self'; img-src data:; base-uri 'none'; "
+        "form-action 'none'; frame-ancestors 'none'"
     ),
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
@@ -33,5 +33,5 @@ PAGE_HEADERS = {
 
 
 def page(name: str) -> str:
-    """Returns the page for a model of this name."""
+    """Returns the demo page for the model `name`."""
     return _TEMPLATE.replace("{{model}}", html.escape(name, quote=True))

@@ -24,17 +24,17 @@ if TYPE_CHECKING:
     from keras_seq.serving.http.watcher import ModelWatcher
 
 _POLL_SECONDS = 1.0
-# Each parallel batch takes memory.
+# Default limit of parallel batches, because each batch takes memory.
 _MAX_THREADS = 16
-# Enough for a megabyte of text with every character escaped.
+# Maximum bytes of a request body: enough for 1 MB of text in which every character is escaped.
 MAX_BODY = 8 * 2**20
 
 
 @dataclass(frozen=True)
 class Options:
-    """Options of a server, as `keras-seq serve` describes them; `base` holds the versions.
+    """Options of `keras-seq serve`. `base` is the directory that contains the versions.
 
-    `stop_seconds` is the maximum time from the stop signal to the end.
+    `stop_seconds` is the maximum time between the stop signal and the exit of the server.
     """
 
     base: Path
@@ -50,7 +50,7 @@ class Options:
 
 
 class Server:
-    """A server for the newest version of a directory.
+    """HTTP server for the newest version in a directory.
 
     The constructor checks the directory, the model name, the port and the installation before
     TensorFlow is imported.
@@ -71,18 +71,18 @@ class Server:
         return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
     def import_tensorflow(self) -> None:
-        """Imports TensorFlow and lets it list devices, which prints many lines."""
+        """Imports TensorFlow and lists the devices. The caller can silence the log lines."""
         import tensorflow as tf
 
-        # Only list them: the first session fixes the number of threads.
+        # List the devices without using them, because the first use fixes the number of threads.
         tf.config.list_physical_devices()
 
     def run(self) -> int:
-        """Loads the model and serves until SIGTERM or Ctrl-C, then answers the pending requests.
+        """Loads the model, serves until SIGTERM or Ctrl-C, and then answers pending requests.
 
         Returns the exit code: 0, or 130 after Ctrl-C.
         """
-        # SIGTERM exits at once until requests are accepted.
+        # Until the server accepts requests, SIGTERM exits immediately.
         with contextlib.closing(self._socket), _exit_on_terminate():
             from keras_seq.serving.http.watcher import ModelWatcher
 
@@ -155,7 +155,7 @@ def _model_name(options: Options) -> str:
 
 
 def _listener(host: str, port: int) -> socket.socket:
-    """Returns a bound socket, which accepts no connections before the model is loaded."""
+    """Returns a bound socket. The server listens on the socket after loading the model."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE

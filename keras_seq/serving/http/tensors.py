@@ -16,7 +16,7 @@ import numpy as np
 from keras_seq.serving.graph_file.signatures import Signature, TensorInfo
 from keras_seq.serving.http.errors import RequestError
 
-# Numpy types by TensorFlow's names; text is an array of objects.
+# NumPy types by TensorFlow name. An array of text contains Python objects.
 NUMPY_TYPES: dict[str, Any] = {
     "DT_STRING": object,
     "DT_BOOL": np.bool_,
@@ -32,7 +32,7 @@ NUMPY_TYPES: dict[str, Any] = {
 }
 # Maximum number of axes of an input whose rank is unknown.
 _MAX_AXES = 8
-# Maximum number of characters of a value in an error message; the value may be megabytes.
+# Maximum length of a value that an error message quotes. Values may be megabytes long.
 _MAX_QUOTED = 80
 
 
@@ -69,9 +69,9 @@ def signature_name(document: Mapping[str, Any]) -> str:
 def read_inputs(
     document: Mapping[str, Any], signature: Signature
 ) -> tuple[dict[str, np.ndarray], bool]:
-    """Returns the input arrays of a predict request, and whether the request is in rows.
+    """Returns the input arrays of a predict request, and True if the request is a list of rows.
 
-    The document has `"instances"`, a list of rows, or `"inputs"`, a column for each input.
+    A request contains either `"instances"`, a list of rows, or `"inputs"`, a list for each input.
     """
     if ("instances" in document) == ("inputs" in document):
         raise RequestError(
@@ -144,7 +144,7 @@ def _is_named(value: Any) -> bool:
 
 
 def _array(value: Any, info: TensorInfo, name: str) -> np.ndarray:
-    """Converts nested lists to an array of the type and the shape of an input."""
+    """Converts nested lists to an array, and checks the type and shape that `info` requires."""
     shape: list[int] = []
     first = value
     max_axes = _MAX_AXES if info.shape is None else len(info.shape)
@@ -155,7 +155,7 @@ def _array(value: Any, info: TensorInfo, name: str) -> np.ndarray:
         if not first:
             break
         first = first[0]
-    # The axes below an empty list are unknown.
+    # An empty list does not show the sizes of inner axes, so use the sizes from the signature.
     if 0 in shape and info.shape is not None:
         shape += [size or 0 for size in info.shape[len(shape) :]]
     expected = info.shape if info.shape is not None else (None,) * len(shape)
@@ -174,7 +174,7 @@ def _array(value: Any, info: TensorInfo, name: str) -> np.ndarray:
 
 
 def _leaves(value: list[Any], shape: list[int], name: str) -> list[Any]:
-    """Returns the innermost values in order; all lists of a level must be equally long."""
+    """Flattens nested lists, or raises RequestError if the lists do not have the shape `shape`."""
     level = value
     for size in shape[1:]:
         for row in level:
@@ -207,7 +207,7 @@ def _text_array(leaves: list[Any], info: TensorInfo, name: str) -> np.ndarray:
 
 
 def _decode_base64(text: str, name: str) -> bytes:
-    # As in TensorFlow Serving, the padding may be missing.
+    # Like TensorFlow Serving, accept base64 text whose padding ("=") is missing.
     bare = text.rstrip("=")
     try:
         return base64.b64decode(bare + "=" * (-len(bare) % 4), validate=True)
@@ -240,7 +240,7 @@ def _type_error(value: Any, info: TensorInfo, name: str) -> RequestError:
 
 
 def _quote(value: Any) -> str:
-    """Returns the beginning of a value as JSON, for an error message."""
+    """Formats a value as shortened JSON for an error message."""
     if isinstance(value, (list, dict)):
         return "Array" if isinstance(value, list) else "Object"
     text = json.dumps(value[:_MAX_QUOTED] if isinstance(value, str) else value)
@@ -248,9 +248,9 @@ def _quote(value: Any) -> str:
 
 
 def write_outputs(outputs: Mapping[str, np.ndarray], by_row: bool) -> bytes:
-    """Returns the body of a response: `{"predictions": [...]}` by row, or else `{"outputs": ...}`.
+    """Returns the JSON body of a response: `predictions`, a list of rows, or `outputs` by name.
 
-    The name of a single output is omitted.
+    `by_row` selects `predictions`. If there is only one output, its name is omitted.
     """
     columns = {name: _values(array, name) for name, array in outputs.items()}
     names = list(columns)
@@ -282,8 +282,8 @@ def _values(array: np.ndarray, name: str) -> Any:
 def _as_number(dtype: Any) -> Callable[[Any], float]:
     """Returns a function that rounds numbers as TensorFlow Serving does.
 
-    It writes six digits if they are enough to restore the value, and all digits otherwise. Python
-    would write a float32 as 0.10000000149011612, which differs in a comparison of two servers.
+    TensorFlow Serving writes six digits if they are enough to restore the value, and all digits
+    otherwise. Without rounding, Python would write 0.1 in float32 as 0.10000000149011612.
     """
     digits = 9 if dtype == np.float32 else 17
 

@@ -1,4 +1,4 @@
-"""Libraries of tensorflow-text, loaded directly because `import tensorflow_text` imports Keras."""
+"""Paths of tensorflow-text's libraries, for loading the libraries without importing Keras."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from keras_seq.text import InputError
 
-# Paths inside the package. A stock model server links all of these operations.
+# Paths inside the package. Stock TensorFlow Serving contains the operations of these libraries.
 SENTENCEPIECE = "python/ops/_sentencepiece_tokenizer.so"
 NORMALIZING = "python/ops/_normalize_ops.so"
 WORD_PIECES = "python/ops/_fast_wordpiece_tokenizer.so"

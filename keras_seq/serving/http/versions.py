@@ -1,4 +1,4 @@
-"""The directory of a model's versions, in the layout of TensorFlow Serving."""
+"""Finds the versions of a model in a directory with the layout of TensorFlow Serving."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from keras_seq.storage import reason
 from keras_seq.text import InputError
 
-# Each version contains one of these files; a directory without one may still be being copied.
+# Names of the graph file. A version without a graph file may be incomplete.
 _GRAPHS = ("saved_model.pb", "saved_model.pbtxt")
 _NUMBER = re.compile(r"[0-9]{1,18}")
 
@@ -32,7 +32,7 @@ def find_versions(base: Path) -> dict[int, Path]:
 
 
 def check_version(path: Path) -> None:
-    """Raises InputError unless a directory looks like a SavedModel; needs no TensorFlow."""
+    """Raises InputError if a directory contains no graph file. Does not import TensorFlow."""
     try:
         is_model = any((path / name).is_file() for name in _GRAPHS)
     except OSError as error:
@@ -60,7 +60,7 @@ def newest_version(base: Path) -> tuple[int, Path]:
 def fingerprint(path: Path) -> tuple[tuple[int, int, int], ...]:
     """Returns a value that changes when the files of a version change.
 
-    A version that failed to load may be complete after a change.
+    `ModelWatcher` uses this value to retry a version that failed to load.
     """
     stamps = []
     variables = path / "variables"

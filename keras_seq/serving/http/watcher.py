@@ -1,4 +1,4 @@
-"""Serves the newest version and switches to newer ones."""
+"""Keeps the newest version of a model loaded."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from keras_seq.text import InputError
 
 @dataclass(frozen=True)
 class VersionState:
-    """A version's state by TensorFlow Serving's names: LOADING, AVAILABLE, UNLOADING or END.
+    """State of a version, as in TensorFlow Serving: LOADING, AVAILABLE, UNLOADING or END.
 
-    `error` says why the version could not be loaded, or is "".
+    `error` is the reason why the version could not be loaded, or an empty string.
     """
 
     state: str
@@ -27,10 +27,10 @@ class VersionState:
 class ModelWatcher:
     """Keeps the newest version of a directory loaded.
 
-    While a newer version is loaded, the old version keeps answering; afterwards it finishes its
-    running requests. A version that cannot be loaded is reported once and skipped until its files
-    change. If the served version is deleted, the newest remaining version is served; if none
-    remains, the server keeps the version in memory.
+    While a newer version is loaded, the old version answers requests. After the switch, the old
+    version finishes the running requests. A version that cannot be loaded is reported once and
+    skipped until its files change. If the served version is deleted, the newest remaining version
+    is served. If no version remains, the server keeps the deleted version in memory.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class ModelWatcher:
 
     @property
     def states(self) -> dict[int, VersionState]:
-        """The states of all versions seen so far, newest first."""
+        """The states of all versions found since the start, newest first."""
         self._update_retiring()
         return dict(sorted(self._states.items(), reverse=True))
 
@@ -70,19 +70,19 @@ class ModelWatcher:
         return LoadedModel(path, version, self._threads, trust=self._trust)
 
     async def watch(self, seconds: float) -> None:
-        """Checks for another version at this interval until it is canceled."""
+        """Calls `check` at an interval of `seconds` until the task is canceled."""
         while True:
             await asyncio.sleep(seconds)
             try:
                 await self.check()
             except InputError as error:
-                # The directory may exist again at the next check.
+                # Report the error once and continue, because the directory may come back.
                 if self._failed.get(-1) != str(error):
                     self._failed[-1] = str(error)
                     self._notice(str(error))
 
     async def check(self) -> None:
-        """Switches to another version if there is a newer one, or if the served one is deleted."""
+        """Loads and serves the newest version that can be loaded, unless it is already served."""
         for version, path in find_versions(self._base).items():
             if self._current is not None and version == self._current.version:
                 return
@@ -102,7 +102,7 @@ class ModelWatcher:
             return
 
     def close(self) -> None:
-        """Frees the model after its last request."""
+        """Frees the model when no request uses it anymore."""
         if self._current is not None:
             self._current.retire()
 
@@ -111,16 +111,16 @@ class ModelWatcher:
         if old is not None:
             old.retire()
             self._retiring.append(old)
-        # Before the state of the new model, whose number may have been served and deleted earlier.
+        # Update the old states first, because an old and the new model may have equal versions.
         self._update_retiring()
         self._states[model.version] = VersionState("AVAILABLE")
         self._failed.pop(model.version, None)
         self._notice(f"version {model.version} is served now")
-        # A graph contains reference cycles.
+        # Collect garbage, because reference cycles keep the graph of a freed model in memory.
         gc.collect()
 
     def _update_retiring(self) -> None:
-        """Updates the states of old versions, which end with their last request."""
+        """Sets the states of old versions: UNLOADING until the last request ends, then END."""
         for model in self._retiring:
             state = "END" if model.closed else "UNLOADING"
             self._states[model.version] = VersionState(state)
