@@ -97,7 +97,7 @@ class LoadedModel:
             raise ModelError(f"not a SavedModel that can be served: {_line(error)}") from None
 
     def run(self, name: str, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Runs a signature on arrays whose first axis is the batch axis. Thread-safe.
+        """Runs a signature on arrays with a leading batch axis. The method is thread-safe.
 
         Returns the outputs in the order of the signature. Raises RequestError if the model rejects
         the inputs.
