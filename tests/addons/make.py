@@ -1,17 +1,17 @@
-"""Records what TensorFlow Addons gives for each "before" block of docs/migration.md.
+"""Records the results of TensorFlow Addons for each "before" block of docs/migration.md.
 
-Runs in an old environment of its own and nowhere else, for TensorFlow Addons ended with
-TensorFlow 2.15 and Keras 2:
+Needs a separate old environment, because TensorFlow Addons ended with TensorFlow 2.15 and
+Keras 2:
 
     python3.11 -m venv /tmp/addons
     /tmp/addons/bin/pip install "tensorflow==2.12.*" "tensorflow-addons==0.21.*" \
         "numpy<1.24" "typeguard<3"
     /tmp/addons/bin/python tests/addons/make.py
 
-Writes tests/addons/recorded.npz: for each block its text, `NAME/source`, and every number that it
-leaves under a name, `NAME/VARIABLE/PLACE`; `names/` are the public names of the old modules and the
-arguments of their parts. Weights are drawn, so that none is 0 or 1 by default.
-tests/test_migration_page.py compares with it what the "after" blocks give.
+Writes tests/addons/recorded.npz: the text of each block as `NAME/source`, each numeric variable of
+the block as `NAME/VARIABLE/PLACE`, and as `names/` the public names of the old modules and their
+arguments. Weights are random, so that none is 0 or 1 by default. tests/test_migration_page.py
+compares the results of the "after" blocks with this file.
 """
 
 import inspect
@@ -28,13 +28,13 @@ PAGE = HERE.parents[1] / "docs" / "migration.md"
 
 
 def blocks(kind: str) -> dict:
-    """Name to text of every block of a kind, in the order of the page."""
+    """Maps the name of each block of a kind to its text, in the order of the page."""
     text = PAGE.read_text(encoding="utf-8")
     return dict(re.findall(rf"<!-- {kind}: (\w+) -->\n+```python\n(.*?)```", text, re.DOTALL))
 
 
 def draw_weights(name: str) -> None:
-    """From now on every new weight is drawn by a generator of this block's own."""
+    """Makes later weights random, from a generator that the name of the block seeds."""
     generator = np.random.default_rng(zlib.crc32(name.encode()))
 
     def add_weight(self, *arguments, **options):
@@ -47,7 +47,7 @@ def draw_weights(name: str) -> None:
 
 
 def numbers_of(value: object) -> list:
-    """The arrays of a structure, or nothing if it holds anything else."""
+    """The arrays in a structure, or an empty list if the structure holds anything else."""
     try:
         flat = [np.asarray(part) for part in tf.nest.flatten(value, expand_composites=False)]
     except (TypeError, ValueError):
@@ -56,7 +56,7 @@ def numbers_of(value: object) -> list:
 
 
 def public(module) -> list:
-    """Names of its classes and functions, without those of modules in it."""
+    """Public names of the classes and functions of a module."""
     return [name for name in dir(module) if name[0] != "_" and callable(getattr(module, name))]
 
 

@@ -1,4 +1,4 @@
-"""Attention between tokens as attention between words."""
+"""Conversion of attention between tokens to attention between words."""
 
 import numpy as np
 
@@ -17,6 +17,6 @@ def test_word_weights_are_sums_over_source_tokens_and_means_over_target_tokens()
 
 
 def test_source_tokens_beyond_the_attention_have_no_weight():
-    # The source was truncated: its last word has tokens that the encoder never read.
+    # The source was truncated: the encoder never read the tokens of the last word.
     found = word_weights(np.array([[0.25, 0.75]]), [[0], [1, 2], [3]], [[0]])
     np.testing.assert_array_equal(found, [[0.25, 0.75, 0.0]])

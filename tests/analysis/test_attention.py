@@ -1,4 +1,4 @@
-"""Attention to what was found: known by construction, by the formula of softmax, by the cell."""
+"""Attention to the source: known by construction, from the softmax formula, from the cell."""
 
 import io
 
@@ -20,7 +20,7 @@ LINES = ["two dogs run", "", "a dog sees a cat", "cat"]
 
 
 def foreign_tokenizer():
-    """One without byte pieces, so that letters it never saw are unknown."""
+    """A tokenizer without byte pieces, so that unseen letters are unknown tokens."""
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.Train(
         sentence_iterator=iter(["a dog sees a cat", "two dogs run far"] * 9),
@@ -41,11 +41,11 @@ def tokenizer():
 
 
 def diagonal_model(vocabulary_size):
-    """A Transformer that knows nothing but positions, and looks from step t at step t.
+    """A Transformer that attends by position only, from target step t to source step t.
 
-    Embeddings are 0, and so is what self-attention and feed-forward add, so that each state is
-    the position's sines alone; queries are 60 times what keys are. The product of the sines of
-    two positions is largest where they are the same.
+    Embeddings and the outputs of self-attention and feed-forward layers are 0, so each state is a
+    sinusoidal position encoding. Queries are 60 times the keys, and the product of two encodings
+    is largest for equal positions.
     """
     model = Transformer(
         vocabulary_size, vocabulary_size, 1, 2,
@@ -71,7 +71,7 @@ def recurrent_model(vocabulary_size):
 
 
 def given(tokenizer, texts):
-    """Translations as a search would have found them."""
+    """Hypotheses with the given texts, as a search returns them."""
     return [
         [Hypothesis(text, 0.0, False, tuple(tokenizer.encode([text])[0]))] if text else []
         for text in texts
@@ -119,7 +119,7 @@ def test_attention_is_independent_of_the_batch_for_every_head(tokenizer):
 
 
 def test_attention_of_a_recurrent_model_equals_that_of_its_cell(tokenizer):
-    """Step by step, as the search that wrote the translation took its steps."""
+    """The cell takes the same steps as the search that wrote the translation."""
     model = recurrent_model(tokenizer.vocabulary_size)
     [[found]] = given(tokenizer, ["two dogs run"])
     [[attention]] = AttentionExtractor(model, tokenizer)(["a dog sees"], [[found]])
@@ -153,7 +153,7 @@ def test_truncated_translation_has_no_attention_row_for_an_end_token(tokenizer):
 
 
 def test_word_alignment_sums_weights_over_source_pieces(tokenizer):
-    """By hand: `dogs` is cut into several pieces, on both sides."""
+    """Computed by hand: `dogs` has several pieces on both sides."""
     line = "dogs run"
     [[one]] = given(tokenizer, ["run dogs"])
     source, target = tokenizer.encode([line])[0], one.tokens
@@ -162,7 +162,7 @@ def test_word_alignment_sums_weights_over_source_pieces(tokenizer):
     second = [i for i, start in enumerate(starts) if start][1]
     assert second > 1, "the first word should have several pieces"
     weights = np.zeros((len(target) + 1, len(source) + 1), np.float32)
-    # Most of a row goes to the end; of the rest most in sum, but in no piece, to the first word.
+    # The end has half of a row, the first word the larger sum, the second the largest piece.
     weights[:, -1] = 0.5
     weights[:, :second] = 0.3 / second
     weights[:, second] = 0.2
@@ -176,7 +176,7 @@ def test_word_alignment_sums_weights_over_source_pieces(tokenizer):
 
 
 UNKNOWN = [
-    # Source, target with ? for an unknown token, the words the diagonal looks at, the result.
+    # Source, target with ? for an unknown token, and expected text.
     ("a \u03a9\u03a8 run", "a ? run", "a \u03a9\u03a8 run"),
     ("\u03a9 dog", "? dog", "\u03a9 dog"),
     ("see\u03a9 a", "see? a", "see\u03a9 a"),
@@ -187,7 +187,7 @@ UNKNOWN = [
 def test_an_unknown_token_becomes_what_it_stands_for_in_the_source(
     tokenizer, line, target, expected
 ):
-    """The model looks straight across, so what is unknown stands in the same place."""
+    """The model attends diagonally, so an unknown token copies the source at the same position."""
     model = diagonal_model(tokenizer.vocabulary_size)
     (ids,) = tokenizer.encode([target.replace("?", "\u4e00")])
     assert 1 in ids
@@ -264,7 +264,7 @@ def test_alignment_layer_follows_depth_and_guided_alignment():
     assert alignment_layer(settings) == 4
     settings = load_settings(preset="rnn-small")
     assert (alignment_layer(settings), attention_shape(settings)) == (0, (1, 1))
-    # A pretrained encoder has the decoder of a Transformer.
+    # A pretrained encoder is combined with a Transformer decoder.
     hub = {"tokenizer.joint": False, "model.family": "transformer-hub"}
     settings = load_settings(overrides={**hub, "model.num_decoder_layers": 6, **taught, **pair})
     assert (alignment_layer(settings), attention_shape(settings)) == (4, (6, 4))

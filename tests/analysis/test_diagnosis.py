@@ -1,4 +1,4 @@
-"""Verdicts over a model whose probabilities are written down, and over a trained run."""
+"""Verdicts of the error analysis on a model with known probabilities and on a trained run."""
 
 import itertools
 import json
@@ -19,11 +19,11 @@ from keras_seq.run import Run
 from keras_seq.settings import SearchSettings, SettingsError, load_settings
 from keras_seq.text import InputError
 
-# Source, reference, and what is known of them with beam 1.
+# Source, reference, and the known output and verdict with beam 1.
 KNOWN = [
     ("garden", "b c", "a c", "search error"),
     ("fault", "b", "a", "model error"),
-    # The lower id is that of b.
+    # The output is b, whose id is lower.
     ("even", "a", "b", "tie"),
     ("right", "c", "c", "tie"),
     ("loop", "b", "a a a a", "model error"),
@@ -66,7 +66,7 @@ def test_verdicts_equal_those_known_by_construction(diagnosis):
     assert [(line.first.text, line.verdict) for line in diagnosis.lines] == [
         row[2:] for row in KNOWN
     ]
-    # A wider beam mends the one that is within reach.
+    # A wider beam fixes the search error whose reference is within reach.
     assert [line.outputs[5].verdict for line in diagnosis.lines] == [
         "tie", "model error", "tie", "tie", "tie", "search error", None, None,
     ]  # fmt: skip
@@ -78,7 +78,7 @@ def test_verdicts_equal_those_known_by_construction(diagnosis):
 
 
 def test_narrower_beam_is_not_counted_as_wider_is_better(model, tokenizer, search):
-    # Beam 1 has more in "loop", and is no reason to take a wider one.
+    # Beam 1 finds a better output for "loop", which does not make the wider beam better.
     found = {
         beam: Translator(
             model, tokenizer, tokenizer, search.model_copy(update={"beam_size": beam})
@@ -96,7 +96,7 @@ def test_objectives_follow_from_the_model_probabilities(diagnosis, model):
         for target in (line.reference, *line.outputs.values()):
             expected = model.objective(line.source, target.text)
             assert target.objective == pytest.approx(expected, abs=1e-4), (line.source, target)
-    # By hand, once: 0.55 * 0.3 * 0.95 over three tokens.
+    # Computed by hand: 0.55 * 0.3 * 0.95 over three tokens.
     assert diagnosis.lines[0].first.objective == pytest.approx(math.log(0.55 * 0.3 * 0.95) / 3)
     assert diagnosis.lines[0].margin == pytest.approx(math.log(0.4 * 0.95 / 0.55 / 0.3) / 3)
 
@@ -105,7 +105,7 @@ def test_output_signs_report_truncation_repetition_and_chrf(diagnosis):
     loop = diagnosis.lines[4]
     assert [line.first.cut for line in diagnosis.lines] == [False] * 4 + [True] + [False] * 3
     assert loop.first.repeats and not loop.reference.repeats
-    # Cut at four tokens, and scored with the end token that it has not.
+    # Truncated at four tokens; the score includes the end token that was never generated.
     assert loop.first.tokens == LIMIT + 1
     assert [line.first.empty for line in diagnosis.lines] == [False] * 6 + [True] * 2
     for line in diagnosis.lines:
@@ -133,7 +133,7 @@ def test_diagnosis_counts_add_up(diagnosis):
         assert one.search_errors == verdicts.count("search error")
         assert one.model_errors == verdicts.count("model error")
         assert one.search_errors + one.model_errors + one.ties + totals["not_judged"] == 8
-        # The beam of five finds an end for what goes on and on.
+        # Beam 5 finds an end for the source that beam 1 repeats forever.
         assert (one.empty, one.copies) == (2, 0)
         assert (one.cut, one.repetitions) == ((1, 1) if beam == 1 else (0, 0))
         assert one.objective == pytest.approx(sum(o.objective for o in outputs) / 8)
@@ -177,7 +177,7 @@ def test_objectives_follow_each_length_normalization(model, tokenizer):
 def test_another_tokenization_of_the_same_text_is_a_tie(tokenizer, model, search):
     from keras_seq.inference.hypothesis import Hypothesis
 
-    # A space and a byte in place of the piece, as a search may find them.
+    # A space and a byte token instead of the piece: a search may find both.
     by_text = {piece.text: i for i, piece in enumerate(tokenizer.pieces)}
     ids = (by_text["\u2581"], by_text["<0x63>"])
     text = tokenizer.decode([ids])[0]
@@ -243,7 +243,7 @@ def test_judge_rejects_mismatched_or_empty_inputs(model, tokenizer, search):
             judge(sources, references, found, scorer, search)
 
 
-# What a search can find
+# Targets within reach of a search
 
 
 def test_reach_equals_the_texts_the_search_rules_allow(tokenizer):
@@ -261,7 +261,7 @@ def test_reach_equals_the_texts_the_search_rules_allow(tokenizer):
         ),
         ({"forbidden": ["b", "a c"]}, lambda words: "b" not in words and "ac" not in "".join(words)
          and len(words) <= 3),
-        # The rules do not hold for the prefix, which shifts the limit, too.
+        # The rules do not apply to the prefix, and the prefix shifts the length limit.
         ({"prefix": "a a", "no_repeat_ngram_size": 1},
          lambda words: words[:2] == ["a", "a"] and len({*words}) == len(words) - 1),
         ({"prefix": "b a", "forbidden": "b", "max_length": 9, "max_length_extra": 1},
@@ -271,7 +271,7 @@ def test_reach_equals_the_texts_the_search_rules_allow(tokenizer):
             **{"max_length_ratio": 0.5, "max_length_extra": 3, "max_length": 9} | rules
         )
         space = SearchSpace(search, tokenizer)
-        # Two tokens with the end: half of them and three, so three words and the end.
+        # The source has two tokens with the end token: 2 * 0.5 + 3 = 4, three words and the end.
         (limits,) = space.limits([1])
         reachable = {
             text
@@ -292,7 +292,7 @@ def test_length_limits_follow_each_source(tokenizer):
     assert space.out_of_reach([1], (1, 9)) == "with a token that is never generated"
 
 
-# Signs
+# Output signs
 
 
 @pytest.mark.parametrize(
@@ -329,7 +329,7 @@ def test_repeated_ngrams_are_detected(pieces, expected):
     assert repeats(pieces.split()) is expected
 
 
-# A run
+# A trained run
 
 
 @pytest.mark.slow

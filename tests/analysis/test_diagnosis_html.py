@@ -1,6 +1,6 @@
-"""The page of a diagnosis in a real browser, opened from disk: sorted, filtered, and only text."""
+"""The diagnosis page in a real browser, opened from disk: sorted, filtered, and only text."""
 
-# Ruff takes each argument named like an imported fixture for a redefinition.
+# Ruff reports each argument named like an imported fixture as a redefinition.
 # ruff: noqa: F811
 
 import json
@@ -46,7 +46,7 @@ def line(number, verdict, gap, source, reference, output, wider=None):
 
 
 def diagnosis(count=500):
-    """Lines of four verdicts by turns; the first has the hostile text everywhere."""
+    """Lines that alternate between four verdicts; the first has hostile text in every field."""
     lines = [line(1, "model error", 0.5, HOSTILE, HOSTILE + " x", HOSTILE, wider=HOSTILE)]
     for i in range(2, count + 1):
         verdict = VERDICTS[i % 4]
@@ -91,7 +91,7 @@ def test_page_data_is_not_markup_and_the_policy_allows_only_its_script():
     (policy,) = re.findall(r'content="(default-src[^"]*)"', made)
     assert policy.startswith("default-src 'none'; script-src 'sha256-")
     assert "unsafe" not in policy and "{" not in policy
-    # The name of a namespace is not a link.
+    # A namespace URL is not a link.
     others = made.replace("src=x", "").replace("http://www.w3.org/2000/svg", "")
     assert not re.search(r"https?:|@import|url\(|src=[\"']", others)
     with pytest.raises(ValueError, match="not JSON compliant"):
@@ -119,7 +119,7 @@ def page(browser, written):
 
 
 def cells(page, column):
-    """The texts of a column of the table, by one call, for there are many."""
+    """The texts of a table column, read with a single call because the table is long."""
     return page.execute_script(
         "return [...document.querySelectorAll('#lines tr.row')].map("
         "(row) => row.cells[arguments[0]].textContent)",
@@ -153,7 +153,7 @@ def test_page_makes_no_network_requests_and_logs_no_errors(page):
     assert [one for one in page.get_log("browser") if one["level"] != "INFO"] == []
     names = page.execute_script("return performance.getEntriesByType('resource').length")
     assert names == 0
-    # The policy holds: what is not the page's own script does not run.
+    # The policy holds: only the page's own script runs.
     page.execute_script(
         "const one = document.createElement('script');"
         "one.textContent = 'document.title = \"owned\"'; document.body.append(one)"
@@ -196,14 +196,14 @@ def test_every_column_sorts_both_ways(page):
         "translation": None,
     }
     assert heads(page) == list(keys)
-    # At first what a better search would have mended most.
+    # Initially, the lines that a better search would improve most come first.
     first = sorted(lines, key=lambda one: (-one["margin"], one["number"]))
     assert cells(page, 0) == [str(one["number"]) for one in first[:200]]
     for column, (name, key) in enumerate(keys.items()):
         for direction in ("ascending", "descending"):
             find(page, "#lines th button")[column].click()
             if name == heads(page)[2] and direction == "ascending":
-                # The page came sorted by it.
+                # The page was sorted by this column before the first click.
                 direction = "descending"
             head = find(page, "#lines th")[column]
             down = head.get_attribute("aria-sort") == "descending"
@@ -269,7 +269,7 @@ def test_line_opens_by_keyboard_and_marks_the_differences(page):
     button.send_keys(Keys.ENTER)
     assert button.get_attribute("aria-expanded") == "true"
     (detail,) = find(page, ".detail")
-    # a b77 c and a c d77: what is in both is not marked.
+    # Words shared by "a b77 c" and "a c d77" are not marked.
     marks = [(one.text, one.get_attribute("class")) for one in find(page, ".detail mark")]
     assert marks == [("b77", "missed"), ("d77", ""), ("d77", "")]
     assert "beam 10" in detail.text

@@ -1,4 +1,4 @@
-"""The seam between the backends: compiled functions, batches of any shape, weights in mid-`fit`."""
+"""The backend layer: compiled functions, batches of any shape, weights during `fit`."""
 
 import gc
 import weakref
@@ -95,7 +95,7 @@ def test_compiled_function_is_traced_once_per_shape():
 
 
 class MeanOfIds(keras.Model):
-    """Predicts a number from ids of any length, by one weight."""
+    """Predicts a number from ids of any length, with a single weight."""
 
     def __init__(self):
         super().__init__()
@@ -106,7 +106,7 @@ class MeanOfIds(keras.Model):
 
 
 def batches():
-    """Of other shapes each time: (rows, steps)."""
+    """Yields batches with different shapes (rows, steps)."""
     for rows, steps in ((2, 3), (4, 1), (1, 7), (3, 3)):
         yield {"ids": np.full((rows, steps), 2, "int32")}, np.full((rows,), 6, "int32")
 
@@ -123,11 +123,11 @@ def test_fit_takes_batches_of_changing_shapes():
 
     feed = backend.batch_feed(noting, next(batches()))
     model.fit(feed, steps_per_epoch=4, verbose=0, shuffle=False)
-    # Some backends look at the first batch beforehand.
+    # Some backends read the first batch beforehand.
     assert shapes[-4:] == [(2, 3), (4, 1), (1, 7), (3, 3)]
     weight = 1.0
     for _ in range(4):
-        # The gradient of (2 w - 6)^2, whatever the shape.
+        # The gradient of (2 w - 6)^2 does not depend on the shape.
         weight -= 0.05 * 4 * (2 * weight - 6)
     assert float(ops.convert_to_numpy(model.weight.value)) == pytest.approx(weight, rel=1e-5)
 
@@ -155,7 +155,7 @@ def test_deleted_batch_feed_releases_its_source():
     source = Source()
     feed = backend.batch_feed(source, next(source()))
     assert len(list(feed)) == 1
-    # Again: a feed is used for several epochs.
+    # Iterate a second time, because a feed is used for several epochs.
     iterator, known = iter(feed), weakref.ref(source)
     del feed, source
     gc.collect()

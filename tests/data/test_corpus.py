@@ -1,4 +1,4 @@
-"""Opening a corpus: damage is found and named; sequences come back padded."""
+"""Opening a corpus: damaged files are reported, and sequences come back padded."""
 
 import json
 import os
@@ -48,7 +48,7 @@ def test_missing_corpus_file_raises_input_error(directory, name):
 
 @pytest.mark.parametrize("offsets", [[0, 3, 3], [1, 2, 3], [0, 9, 3], [0, 1, 2], [0, 0, 3]])
 def test_invalid_offsets_raise_input_error(directory, offsets):
-    """The file has the right size but its numbers are no bounds of two non-empty sequences."""
+    """The file has the right size, but its numbers cannot delimit two non-empty sequences."""
     path = directory / "shard-00000.source.offsets"
     path.write_bytes(np.array(offsets, "<u4").tobytes())
     with pytest.raises(InputError, match="shard-00000.source.offsets: not the offsets of 2"):

@@ -1,4 +1,4 @@
-"""Numbers by chance: SplitMix64 against its definition, and no pattern from pair to pair."""
+"""Counter-based random numbers: SplitMix64, and no correlation between pairs."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ MASK = 2**64 - 1
 
 
 def split_mix(state: int, count: int) -> list[int]:
-    """The generator as its authors print it, on Python's integers."""
+    """SplitMix64 as its authors publish it, in Python integers."""
     numbers = []
     for _ in range(count):
         state = (state + 0x9E3779B97F4A7C15) & MASK
@@ -21,7 +21,7 @@ def split_mix(state: int, count: int) -> list[int]:
 
 
 def test_uniforms_match_the_published_splitmix64_output():
-    """For the seed 1234567, as in the test vectors of several implementations."""
+    """Test vectors of several implementations use the seed 1234567."""
     published = [6457827717110365317, 3203168211198807973, 9817491932198370423]
     assert split_mix(1234567, 3) == published
     found = counter_uniforms(np.array([1234567], np.uint64), 3)[0]
@@ -44,7 +44,7 @@ def test_row_keys_differ_by_seed_epoch_pair_and_purpose():
         for purpose in Purpose
     ]
     assert len(np.unique(np.concatenate(made))) == 2000 * len(made)
-    # Of a pair, whatever stands around it.
+    # The key of a pair does not depend on the other pairs.
     assert row_keys(1, 1, pairs, Purpose.SOURCE_WORDS)[[5, 99]].tolist() == (
         row_keys(1, 1, np.array([5, 99]), Purpose.SOURCE_WORDS).tolist()
     )
@@ -55,7 +55,7 @@ def test_uniforms_are_uniform_and_uncorrelated(epoch):
     numbers = counter_uniforms(row_keys(1, epoch, np.arange(20_000), Purpose.TARGET_WORDS), 10)
     assert 0 <= numbers.min() and numbers.max() < 1
     counts = np.histogram(numbers, bins=100, range=(0, 1))[0]
-    # Chi-square of 99 degrees of freedom is above 149 once in a thousand.
+    # Chi-square with 99 degrees of freedom exceeds 149 once in a thousand cases.
     assert ((counts - 2000) ** 2 / 2000).sum() < 149
     for one, other in (
         (numbers[:-1], numbers[1:]),

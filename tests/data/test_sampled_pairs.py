@@ -1,4 +1,4 @@
-"""Batches whose words are cut by chance: the same text in other tokens, whoever asks and when."""
+"""Batches with sampled subwords: same text, other tokens, independent of host and order."""
 
 import random
 from collections import Counter
@@ -13,7 +13,7 @@ from keras_seq.text import Tokenizer, link_tokens, subword_sampling, tokens_of_w
 
 LETTERS = random.Random(5)
 WORDS = ["".join(LETTERS.choices("abcde", k=LETTERS.randint(1, 7))) for _ in range(400)]
-# Words of bytes, of digits and of both: 漢 is in no vocabulary below.
+# Words with byte pieces (漢 is in no vocabulary below) and with digits.
 WORDS += ["漢", "a漢b", "漢漢字cab", "17"]
 
 
@@ -28,7 +28,7 @@ LONGEST = 60
 
 
 class Made:
-    """A corpus, its text and how it is cut."""
+    """A corpus with its text and its subword sampling."""
 
     def __init__(self, path: Path, kind: str) -> None:
         self.source = Tokenizer.train(TEXT, size=400, kind=kind)
@@ -36,7 +36,7 @@ class Made:
         self.sampling = PairSampling(
             *(subword_sampling(side, 0.15) for side in (self.source, self.target))
         )
-        # Word n goes with word n; each line has a weight of its own.
+        # Link word n to word n, and give each line a different weight.
         self.links = [
             [(n, n) for n in range(min(len(source.split()), len(target.split())))]
             for source, target in zip(SOURCES, TARGETS, strict=True)
@@ -67,7 +67,7 @@ class Made:
         return BatchStream(self.corpus, **options)
 
     def rows(self, batch):
-        """The tokens of each pair in a batch, by its number in the corpus, after checking form."""
+        """Tokens of each pair in a batch by its number in the corpus, after checking the format."""
         found = {}
         for row, (source, given, target) in enumerate(
             zip(batch["source"], batch["target_input"], batch["target_output"], strict=True)
@@ -128,7 +128,7 @@ def test_sampled_batches_respect_token_budget_bounds_and_lengths(made, shapes):
     stream = made.stream(shapes=shapes)
     bounds, seen, fits, lengthened = stream.bounds, set(), 0, 0
     everything = np.arange(len(SOURCES))
-    # Two epochs without a limit.
+    # Two epochs without a length limit.
     free = [
         SampledPairs(made.corpus, everything, made.sampling, 3, epoch, (999, 999))
         for epoch in range(2)
@@ -149,7 +149,7 @@ def test_sampled_batches_respect_token_budget_bounds_and_lengths(made, shapes):
             assert max(len(source), len(target)) <= LONGEST
     if shapes == "buckets":
         assert seen == set(map(tuple, bounds.tolist()))
-    # One in a hundred was to be expected of each pair alone; its batch has more room.
+    # The planned length of a pair fits 99 % of its samples, and its batch has more room.
     assert fits > 0.985 * 2 * len(SOURCES) and lengthened > 0.5 * 2 * len(SOURCES)
 
 
@@ -158,7 +158,7 @@ def test_batch_by_number_equals_the_batch_in_sequence(made):
     length = 2 * on_the_way.batches_per_epoch + 1
     batches = [on_the_way.batch(k) for k in range(length)]
     for k in (0, 7, length - 1):
-        # As a training that goes on would make it: with nothing known yet, total first or last.
+        # As in a resumed run: a new stream computes batch k, or its total weight, first.
         for alone in (made.stream(), made.stream(batch_tokens=500)):
             if k:
                 alone.total_weight(k)
@@ -183,7 +183,7 @@ def test_host_batches_join_to_the_full_batch(unigram):
 
 
 def test_sampled_tokens_of_a_pair_rarely_depend_on_its_batch(unigram):
-    """In batches of another size it is cut the same, but for the few that have no room there."""
+    """In a batch of another size, a pair has the same tokens unless they do not fit."""
     cuts = []
     for batch_tokens in (200, 3000):
         stream, found = unigram.stream(batch_tokens=batch_tokens), {}
@@ -210,7 +210,7 @@ def test_alignments_follow_the_sampled_tokens_of_their_words(made):
                 ("target_output", made.target, TARGETS[number]),
             ):
                 ids = [id for id in batch[key][row].tolist() if id > 3]
-                # By hand: a token belongs to the word that begins with the last space before it.
+                # By hand: a token belongs to the word that starts at the last space before it.
                 begins = [tokenizer.pieces[id].text.startswith("\u2581") for id in ids]
                 word_of.append((np.cumsum(begins) - 1).tolist())
                 assert word_of[-1][-1] == len(text.split()) - 1
@@ -225,7 +225,7 @@ def test_alignments_follow_the_sampled_tokens_of_their_words(made):
 
 
 def test_pair_at_the_length_limit_is_never_cut_longer(tmp_path):
-    """A corpus with a limit that its longest pair has reached: no cut of it may be longer."""
+    """The longest pair of the corpus has reached the limit, so no sample may be longer."""
     tokenizer = Tokenizer.train(TEXT, size=400)
     ids = tokenizer.encode(["abdecbda deabc cabed"])[0]
     limits = {"max_source_length": len(ids), "max_target_length": len(ids)}
@@ -254,7 +254,7 @@ def test_planned_lengths_stay_between_stored_lengths_and_the_limit(made):
 
 
 def test_bpe_dropout_handles_words_that_need_many_random_numbers(tmp_path):
-    """BPE dropout asks for more numbers than a line has tokens."""
+    """BPE dropout needs more random numbers than a line has tokens."""
     tokenizer = Tokenizer.train(["ab" * 40, "abab", "aabb"] * 9, size=290, kind="bpe")
     ids = tokenizer.encode(["ab" * 200])[0]
     limits = {"max_source_length": 500, "max_target_length": 500}

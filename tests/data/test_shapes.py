@@ -1,4 +1,4 @@
-"""The choice of a few shapes, against trying every choice."""
+"""The choice of a few shapes, against an exhaustive search."""
 
 from itertools import combinations
 
@@ -11,7 +11,7 @@ from keras_seq.data.shapes import choose_shapes, ladder
 
 
 def random_steps(count: int, longest: int, seed: int) -> list[tuple[int, int]]:
-    """Steps by the hundred, which lists made by hypothesis seldom reach."""
+    """Hundreds of random step counts; Hypothesis seldom generates such long lists."""
     steps = np.random.default_rng(seed).integers(2, longest, (count, 2), endpoint=True)
     return [(source, target) for source, target in steps.tolist()]
 
@@ -43,9 +43,9 @@ def test_every_pair_fits_its_shape_and_every_shape_is_tight(steps, max_shapes):
 
 @pytest.mark.parametrize("seed", range(20))
 def test_chosen_shapes_cost_at_most_5_percent_more_than_the_optimum(seed):
-    """Sparing one shape at a time is greedy; the best three are found by trying all."""
+    """`choose_shapes` removes shapes greedily; the optimal three shapes come from trying all."""
     random = np.random.default_rng(seed)
-    # Half of the corpora have sides of like length, as translations have.
+    # Half of the corpora have sides of similar length, as in translation.
     source = random.integers(2, 61, 100)
     target = random.integers(2, 61, 100) if seed % 2 else source + random.integers(-8, 9, 100)
     array = np.stack([source, target.clip(2, 60)], axis=1)

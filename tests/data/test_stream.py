@@ -1,4 +1,4 @@
-"""Laws of the batch stream, over random small corpora."""
+"""Properties of the batch stream on random small corpora."""
 
 from collections import Counter
 from pathlib import Path
@@ -24,7 +24,7 @@ STREAMS = st.fixed_dictionaries(
 
 
 def random_lengths(count: int, longest: int, seed: int) -> list[tuple[int, int]]:
-    """Lengths by the hundred, which lists made by hypothesis seldom reach."""
+    """Hundreds of random lengths; Hypothesis seldom generates such long lists."""
     lengths = np.random.default_rng(seed).integers(1, longest, (count, 2), endpoint=True)
     return [(source, target) for source, target in lengths.tolist()]
 
@@ -41,7 +41,7 @@ def place(tmp_path_factory) -> Path:
 
 
 def random_pairs(lengths: list[tuple[int, int]]) -> list[Pair]:
-    """Pairs of these lengths, all different, by chance."""
+    """Random pairs of the given lengths, all different."""
     random = np.random.default_rng(len(lengths))
     return [
         (random.integers(4, 60_000, source).tolist(), random.integers(4, 60_000, target).tolist())
@@ -141,7 +141,7 @@ def test_host_batches_join_to_the_full_batch(place, lengths, stream, hosts):
     row_multiple=st.sampled_from([2, 3, 8]),
 )
 def test_batch_rows_are_padded_to_a_multiple(place, lengths, stream, hosts, row_multiple):
-    """Rows of zeros come after all pairs of all hosts, so that each pair keeps its place."""
+    """Rows of zeros follow the pairs of all hosts, so that each pair keeps its position."""
     corpus = corpus_of(random_pairs(lengths), place)
     whole = BatchStream(corpus, **stream)
     parts = [
@@ -206,7 +206,7 @@ def test_exact_shapes_are_no_larger_than_their_pairs(place, lengths, stream):
 def expected_stream(
     pairs: list[Pair], batch_tokens: int, seed: int, width: int, epoch: int
 ) -> list[dict[str, list[list[int]]]]:
-    """An epoch of exact batches, in plain Python; the generator's raw bits are all it borrows."""
+    """An epoch of exact batches in plain Python, from the same random bits as the stream."""
     bits = np.random.PCG64(np.random.SeedSequence([seed, epoch]))
     steps = [(len(source) + 1, len(target) + 1) for source, target in pairs]
 
@@ -266,7 +266,7 @@ def test_batch_stream_equals_the_plain_python_reference(
 
 
 def extra_corpus(pairs: list[Pair], place: Path) -> tuple[TokenCorpus, dict]:
-    """Pairs with weights and links drawn by chance, and what each pair has, by its tokens."""
+    """A corpus with random weights and links, and a dict of both by the tokens of a pair."""
     random = np.random.default_rng(len(pairs))
     extras = {}
     for source, target in pairs:
@@ -284,7 +284,7 @@ def extra_corpus(pairs: list[Pair], place: Path) -> tuple[TokenCorpus, dict]:
 
 
 def expected_alignment(source: tuple, target: tuple, links: list, shape: tuple) -> np.ndarray:
-    """Row by row: shares of 1 over what is linked to a token, the ends linked to each other."""
+    """Each row spreads a weight of 1 over its linked source tokens; the end tokens are linked."""
     result = np.zeros(shape)
     linked: dict[int, list[int]] = {len(target): [len(source)]}
     for source_token, target_token in links:
@@ -351,7 +351,7 @@ def test_epochs_and_seeds_differ_and_the_same_seed_repeats(place, shapes):
 
 
 def test_batches_are_not_ordered_by_length(place):
-    """Of 64 batches of rising length, fewer than 4 in 5 follow a shorter one when shuffled."""
+    """Fewer than 4 in 5 shuffled batches are longer than the batch before."""
     corpus = corpus_of(random_pairs([(1 + i // 4, 1 + i // 4) for i in range(256)]), place)
     made = BatchStream(corpus, batch_tokens=260, seed=5)
     lengths = [batch["source"].shape[1] for batch in map(made.batch, range(30))]
@@ -360,7 +360,7 @@ def test_batches_are_not_ordered_by_length(place):
 
 
 def test_stream_handles_more_length_groups_than_16_bits_hold(place):
-    """900 x 900 windows of one step do not fit 16 bits; the stream widens them by itself."""
+    """900 x 900 length groups of one step do not fit 16 bits, so the stream uses wider numbers."""
     random = np.random.default_rng(0)
     pairs = random_pairs([tuple(pair) for pair in random.integers(1, 900, (300, 2)).tolist()])
     made = BatchStream(corpus_of(pairs, place, 100), batch_tokens=5000, seed=1)

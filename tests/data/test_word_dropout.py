@@ -1,4 +1,4 @@
-"""Word dropout: what is hidden, how often, and that it hangs on nothing but seed and number."""
+"""Word dropout: which words are dropped, how often, and determinism by seed and batch."""
 
 import numpy as np
 import pytest
@@ -35,13 +35,13 @@ def test_word_dropout_replaces_the_given_share_of_words_only(corpus, shapes):
         for key, count in counts.items():
             changed = before[key] != after[key]
             assert (after[key][changed] == 1).all()
-            # Padding, begin and end are all below 4.
+            # The ids of padding, begin and end are below 4.
             assert (before[key][changed] >= 4).all()
             count[0] += changed.sum()
             count[1] += (before[key] >= 4).sum()
     for key, share in (("source", 0.1), ("target_input", 0.3)):
         dropped_words, words = counts[key]
-        # Four standard deviations of as many throws.
+        # Four standard deviations of a binomial share.
         assert abs(dropped_words / words - share) < 4 * (share * (1 - share) / words) ** 0.5
 
 
@@ -51,7 +51,7 @@ def test_word_dropout_depends_only_on_seed_and_batch_number(corpus):
     first = made.batch(k)
     for key, array in stream(corpus, **SHARES).batch(k).items():
         np.testing.assert_array_equal(array, first[key])
-    # The same pair has other words hidden in the next epoch.
+    # The next epoch drops other words of the same pair.
     hidden = {}
     for epoch in (0, 1):
         for place in range(made.batches_per_epoch):

@@ -1,4 +1,4 @@
-"""Writing a corpus: what is kept, what is dropped, what is refused, what is left behind."""
+"""Writing a corpus: stored, dropped and rejected pairs, and the files left behind."""
 
 import json
 import re
@@ -94,7 +94,7 @@ def test_weights_and_links_are_read_back_as_written(
         alignments=True,
     )
     full = [pair for pair in pairs if 0 < len(pair[0]) <= longest and 0 < len(pair[1]) <= longest]
-    # 1e-60 is 0 in float32.
+    # 1e-60 underflows to 0 in float32.
     kept = [pair for pair in full if pair.weight > 1e-30]
     assert (counts.kept, counts.dropped_weightless) == (len(kept), len(full) - len(kept))
     corpus = TokenCorpus.open(path)
@@ -142,7 +142,7 @@ def test_link_to_a_missing_token_raises_value_error(tmp_path, link):
 
 @pytest.mark.slow
 def test_corpus_larger_than_buffer_and_shard_is_read_back(tmp_path):
-    """300,000 pairs, 1.2 million tokens: several buffers, several shards."""
+    """300,000 pairs with 1.2 million tokens fill several buffers and shards."""
     random = np.random.default_rng(0)
     lengths = random.integers(1, 4, (300_000, 2))
     ids = random.integers(4, 9000, int(lengths.sum()))
@@ -167,7 +167,7 @@ def test_corpus_larger_than_buffer_and_shard_is_read_back(tmp_path):
 
 
 def test_a_shard_ends_before_its_tokens_outgrow_the_offsets(tmp_path, monkeypatch):
-    """The true limit takes gigabytes to reach; with one of 10 tokens the same must hold."""
+    """Tests a limit of 10 tokens, because the real limit takes gigabytes to reach."""
     monkeypatch.setattr("keras_seq.data.writing.SHARD_TOKENS", 10)
     pairs = [([5] * (1 + i % 3), [6] * (1 + i % 4)) for i in range(30)]
     write_corpus(tmp_path / "corpus", pairs, **LIMITS)
@@ -241,7 +241,7 @@ def test_write_corpus_accepts_an_empty_directory_and_creates_parents(tmp_path):
 
 
 def test_corpus_directory_appears_only_when_complete(tmp_path):
-    """While the pairs are being read, the only thing there is a `.tmp-*` sibling."""
+    """While pairs are being read, only a `.tmp-*` sibling exists."""
     seen: list[list[str]] = []
 
     def pairs() -> Iterator[tuple[list[int], list[int]]]:

@@ -1,4 +1,4 @@
-"""`keras-seq evaluate` and `keras_seq.evaluate`, against the files that other commands write."""
+"""`keras-seq evaluate` and `keras_seq.evaluate`, against files that other commands write."""
 
 import json
 import math
@@ -30,7 +30,7 @@ def pairs(tmp_path):
 
 
 def values_of(outcome):
-    """Values by the printed names, in their order."""
+    """Printed values by name, in printed order."""
     return {line.split(" = ")[0]: float(line.split(" = ")[1].split()[0]) for line in outcome.lines}
 
 
@@ -241,7 +241,7 @@ def test_run_without_a_metric_names_reconstruct(tmp_path, keras_seq_command):
 
 
 def test_interval_of_a_share_is_that_of_the_normal_approximation():
-    """Of 2,000 lines, 30 % right: the half width is 1.96 standard errors."""
+    """For 2,000 lines, 30 % of them correct, the half-width is 1.96 standard errors."""
     right = np.arange(2000) % 10 < 3
     mean, half = resampled(lambda counts: counts @ right / 2000, 2000, 1000)
     assert mean == pytest.approx(0.3, abs=0.002)
@@ -249,7 +249,7 @@ def test_interval_of_a_share_is_that_of_the_normal_approximation():
 
 
 def test_intervals_of_labels_are_those_of_scores_of_the_resampled_lines():
-    """The counts of a resample give what `label_scores` and `entity_scores` give of its lines."""
+    """Resampled counts give the same scores as `label_scores` and `entity_scores`."""
     generator = np.random.default_rng(3)
     tags = np.array(["O", "B-a", "I-a", "B-b"])
     sizes = generator.integers(1, 6, size=25)

@@ -1,4 +1,4 @@
-"""Each example runs, in a small form, as its docstring says."""
+"""Every example runs in a small version, as its docstring says."""
 
 import os
 import re
@@ -30,8 +30,8 @@ ARGUMENTS = {
     "trigger_word.py": ["--streams", "2", "--epochs", "1"],
     "word_vectors.py": ["--sentences", "500"],
 }
-# What an example prints at its end, and the bounds of its figure in percent, where a small form has
-# some: an accuracy after two updates may be anything.
+# The last result that each example prints. It must be within BOUNDS, or else from 0 to 100: the
+# accuracy of a small version, after two updates, can have any value.
 RESULTS = {
     "attention_from_parts.py": r"([\d.]+)% of 200 unseen strings reversed without a mistake",
     "captions.py": r"([\d.]+)% of 500 new pictures described right, captions never seen",
@@ -53,13 +53,13 @@ RESULTS = {
 }
 BOUNDS = {
     "dates.py": (0, 200),
-    # Insertions can make an error rate larger than 100 %.
+    # Insertions can raise an error rate above 100 %.
     "digits_attention.py": (0, 10_000),
     "digits_ctc.py": (0, 10_000),
-    # The information in closed form, and float32 against float64.
+    # First the information in closed form, then float32 against float64.
     "information_bottleneck.py": (1.2275, 1.2285),
     "kernel_regression.py": (0, 1e-5),
-    # A constant answer has a mean squared error of 1/6.
+    # A constant prediction has a mean squared error of 1/6.
     "recurrent_cells.py": (0, 1),
     "tagger.py": (0, 1),
     "word_vectors.py": (0, 30),

@@ -1,4 +1,4 @@
-"""The deep information bottleneck on two views of which all is known."""
+"""The deep information bottleneck on two views with known mutual information."""
 
 import importlib.util
 import itertools
@@ -20,7 +20,7 @@ def example():
 
 
 def test_known_information_equals_the_sum_over_the_joint_table(example):
-    """By summing over hidden letter, seen letter and Y; the other two letters say nothing."""
+    """Sums over the hidden letter, the seen letter and Y; the other two are uninformative."""
     letters, error = example.LETTERS, example.ERROR
 
     def channel(one, other):
@@ -48,9 +48,9 @@ def test_larger_beta_lowers_the_rate_within_the_known_information(example):
         curve.append(example.measured(encoder, read, sampling, *test))
     rates, relevances = zip(*curve, strict=True)
     assert rates[0] > rates[1] + 0.5 > rates[2] + 1.0
-    # The mean of 4,000 losses is off by chance: by about 0.02.
+    # The mean of 4,000 losses has a random error of about 0.02.
     assert max(relevances) < known + 0.06
     assert relevances[0] > 0.8 * known
-    # What is kept is at least what is known.
+    # The rate is an upper bound on the relevance.
     assert all(relevance < rate + 0.06 for rate, relevance in curve)
     assert rates[2] < 0.3

@@ -1,4 +1,4 @@
-"""What examples/kernel_regression.py says and draws."""
+"""The printed output and the picture of examples/kernel_regression.py."""
 
 import importlib.util
 import sys
@@ -25,7 +25,7 @@ def test_attention_is_the_closed_form_to_float_precision(example, monkeypatch, c
     example.main()
     said = capsys.readouterr().out.splitlines()
     assert float(said[0].split()[-1]) < 1e-5
-    # All three know the function better than the points do.
+    # All three regressions are closer to the function than the noisy points.
     assert len(said) == 4
     assert all(float(line.split(": ")[1].split()[0]) < example.NOISE for line in said[1:])
     assert picture.read_bytes().startswith(b"\x89PNG")
@@ -37,7 +37,7 @@ def test_kernel_ridge_regression_equals_its_formula(example):
     y = example.function(x)
 
     def similar(a, b):
-        """exp(q . k / sqrt 2), over its largest value, of points on the circle."""
+        """exp(q . k / sqrt 2) for points on the circle, divided by its largest value."""
         return np.exp(example.RADIUS**2 * (np.cos(a[:, None] - b[None]) - 1) / np.sqrt(2))
 
     weights = np.linalg.solve(similar(x, x) + 0.05 * np.eye(20), y)

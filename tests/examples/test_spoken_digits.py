@@ -1,4 +1,4 @@
-"""The synthesiser that the examples of speech share."""
+"""The speech synthesizer that the speech examples share."""
 
 import stat
 import subprocess
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-# Speaks as espeak-ng would: an option for everything, a sound of 22050 samples a second.
+# Imitates espeak-ng: all options are required, and the sound has 22,050 samples per second.
 SPEAKER = """#!{python}
 import math, sys, wave
 options = dict(zip(sys.argv[1:-1:2], sys.argv[2:-1:2]))
@@ -40,7 +40,7 @@ def test_same_seed_gives_equal_speech_and_another_seed_does_not(digits):
 
 
 def test_spoken_digits_have_distinct_spectra(digits):
-    """The mean spectrum of a digit is nearer to the digit's own than to any other's."""
+    """The mean spectrum of a digit is nearest to that of other recordings of the digit."""
 
     def spectrum(digit, seeds):
         sounds = [digits.tones(digit, np.random.default_rng([seed, digit])) for seed in seeds]
@@ -61,7 +61,7 @@ def test_espeak_is_used_where_it_is_installed(digits, tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     digits.espeak.cache_clear()
     samples, ends = digits.say([4], np.random.default_rng(0), noise=0.0)
-    # Half a second of a tone of 440 Hz, whatever the rate it came in.
+    # Half a second of a 440 Hz tone at the target rate, whatever the original rate.
     spoken = samples[ends[0] - 4000 : ends[0]]
     assert len(spoken) == 4000
     assert np.argmax(np.abs(np.fft.rfft(spoken))) == 220

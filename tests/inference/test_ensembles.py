@@ -1,4 +1,4 @@
-"""Runs that translate together: in Python, on the command line and in an export."""
+"""Ensembles of runs in Python, on the command line and in an export."""
 
 import json
 
@@ -16,7 +16,7 @@ LINES = ["2 January 2026", "", "5 maart 1999"]
 
 @pytest.fixture(scope="module")
 def other_run(tiny_run, tmp_path_factory):
-    """A recurrent model with the vocabulary of the Transformer, and weights by chance."""
+    """A recurrent model with random weights and the Transformer's vocabulary."""
     first = Run.open(tiny_run)
     sizes = {f"model.{side}_units": 8 for side in ("embedding", "encoder", "decoder", "attention")}
     settings = load_settings(preset="rnn-small", overrides={**sizes, "search.beam_size": 7})
@@ -33,7 +33,7 @@ def other_run(tiny_run, tmp_path_factory):
 
 
 def log_probability(models, source, target):
-    """Of a whole target under the mean of the models' probabilities."""
+    """Log-probability of a target under the mean of the models' probabilities."""
     shares = []
     for model in models:
         logits = np.asarray(

@@ -1,4 +1,4 @@
-"""Forced decoding of text, against numpy over the model's own logits, pair by pair."""
+"""Likelihoods of given translations, against numpy on the model's logits for each pair."""
 
 import math
 
@@ -27,7 +27,7 @@ TARGETS = ["2021-03-05", "1999-05-05", "unlikely, 😀 \u2028 text", "", "2001-0
 
 
 class Parts:
-    """A run's model and tokenizers, and a scorer over them."""
+    """The model and tokenizers of a run, and a likelihood scorer."""
 
     def __init__(self, path):
         run = Run.open(path)
@@ -37,8 +37,8 @@ class Parts:
         self.scorer = LikelihoodScorer(self.model, self.source, self.target)
 
     def by_numpy(self, source_ids, target_ids):
-        """log P of each token, from logits of this pair alone."""
-        # Padded, for Keras warns of a softmax over one step.
+        """The log-probability of each token, from the logits of this pair alone."""
+        # Padded because Keras warns about a softmax over one step.
         inputs = {"source": [[*source_ids, EOS, 0]], "target": [[BOS, *target_ids]]}
         logits = self.model({name: np.array(ids, "int32") for name, ids in inputs.items()})
         logits = keras.ops.convert_to_numpy(logits)[0].astype(np.float64)
@@ -64,7 +64,7 @@ def test_likelihood_of_each_pair_equals_numpy(parts):
 
 @pytest.mark.slow
 def test_likelihood_of_a_translation_equals_its_search_score(parts):
-    # Both kinds of what a search gives: ended, and cut at its limit.
+    # One limit truncates hypotheses, the other lets them end.
     for limit in (3, 40):
         search = parts.settings.search.model_copy(update={"max_length": limit, "n_best": 2})
         translator = Translator(parts.model, parts.source, parts.target, search)
@@ -78,7 +78,7 @@ def test_likelihood_of_a_translation_equals_its_search_score(parts):
 
 @pytest.mark.slow
 def test_a_pair_does_not_depend_on_the_others(parts):
-    # More than a batch of them, in another order.
+    # More pairs than a batch holds, in reverse order.
     many = [(s, t) for s in SOURCES for t in TARGETS] * 20
     together = parts.scorer(*zip(*many[::-1], strict=True))[::-1]
     for i in range(0, 49, 5):
@@ -94,7 +94,7 @@ def test_two_blank_lines_have_no_tokens(parts):
     every = parts.scorer(["", " \t", "July", " "], ["", " ", " ", "07"])
     assert every[:2] == [Likelihood((), ())] * 2
     assert every[0].total == 0
-    # Beside text a blank line is the end token alone.
+    # If only one side is blank, that side is a lone end token.
     np.testing.assert_allclose(
         every[2].log_probabilities, parts.by_numpy(parts.source.encode(["July"])[0], []), atol=1e-4
     )
@@ -108,7 +108,7 @@ def test_long_source_is_truncated_as_for_a_translation(parts):
     scorer = LikelihoodScorer(parts.model, parts.source, parts.target, max_source_length=4)
     (ids,) = parts.source.encode(["5 mai 1999"])
     assert len(ids) > 4
-    # So long that its end is not even read.
+    # The end of the second line is so far away that it is not even read.
     for line in ("5 mai 1999", "5 mai 1999 " * 1000):
         (found,) = scorer([line], ["1999"])
         assert found.source_cut
@@ -149,7 +149,7 @@ def test_a_uniform_model_has_the_perplexity_of_its_vocabulary(tiny_run, family):
     found = scorer(SOURCES, TARGETS)
     assert perplexity(found) == pytest.approx(size, rel=1e-6)
     np.testing.assert_allclose(found[2].log_probabilities, -np.log(size), rtol=1e-6)
-    # Weights that are no numbers are no answer.
+    # Weights that are NaN raise an error.
     model.trainable_weights[-1].assign(np.full(model.trainable_weights[-1].shape, np.nan))
     with pytest.raises(InputError, match="not finite numbers"):
         scorer(SOURCES, TARGETS)

@@ -1,4 +1,4 @@
-"""Text in, text out: against a beam search in plain Python over a slow numpy Transformer."""
+"""Translation of text, against a plain Python beam search over a slow numpy Transformer."""
 
 import keras
 import numpy as np
@@ -20,7 +20,7 @@ LIMIT = 20
 
 @pytest.fixture(scope="module")
 def parts():
-    """A model that knows four sentences by heart, and its tokenizers."""
+    """A model that has memorized four sentences, and its tokenizers."""
     source, target = Tokenizer.train(SOURCES, size=280), Tokenizer.train(TARGETS, size=281)
     keras.utils.set_random_seed(0)
     model = Transformer(
@@ -44,7 +44,7 @@ def parts():
 
 
 def longest(parts):
-    """The limit on sources: the length of the first, which is not the longest."""
+    """The maximum source length: that of the first source, which is not the longest."""
     return len(parts[1].encode(SOURCES)[0])
 
 
@@ -55,7 +55,7 @@ def padded(rows):
 
 @pytest.fixture(scope="module")
 def made(parts):
-    """Translators by their search settings; each is compiled once."""
+    """Builds translators from search settings and caches each, because compiling is slow."""
     known = {}
 
     def make(**search):
@@ -130,7 +130,7 @@ def test_several_translations_come_best_first(made):
     for hypotheses in made(n_best=2).translate(SOURCES):
         assert len(hypotheses) == 2
         assert hypotheses[0].text != hypotheses[1].text
-        # Those that ended come before those that were cut, whatever their scores.
+        # Ended translations come before truncated ones, whatever their scores.
         assert hypotheses[0].score > hypotheses[1].score or hypotheses[1].truncated
 
 
@@ -141,7 +141,7 @@ def test_too_long_source_is_truncated_and_marked(parts, made):
     (whole,), (cut,), (huge,) = made().translate([SOURCES[0], line, f"{line} " * 10_000])
     assert whole == (TARGETS[0], whole.score, False, whole.tokens, True)
     assert cut == (TARGETS[0], pytest.approx(whole.score, abs=1e-4), True, whole.tokens, True)
-    # The rows of one product are not all summed up in one order.
+    # A matrix product does not sum all of its rows in the same order.
     assert huge == cut._replace(score=pytest.approx(cut.score, abs=1e-6))
 
 

@@ -1,4 +1,4 @@
-"""What tests of jobs share: jobs that end with the test, and workers of Ray that get their turn."""
+"""Fixtures for jobs: processes that end with the test, and Ray workers at normal priority."""
 
 import contextlib
 
@@ -8,7 +8,7 @@ from job_process import JobProcess
 
 @pytest.fixture(scope="session", autouse=True)
 def workers_like_other_processes():
-    """Ray gives its workers the niceness 15; beside two busy processes they would stand still."""
+    """Resets Ray's niceness of 15, because two busy processes would starve its workers."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_worker_niceness", "0")
         yield
@@ -16,6 +16,6 @@ def workers_like_other_processes():
 
 @pytest.fixture
 def job_process():
-    """Starts jobs; none of their processes is left when the test has ended, however it did."""
+    """Starts jobs, and ends all their processes when the test ends."""
     with contextlib.ExitStack() as started:
         yield lambda *arguments: started.enter_context(JobProcess(*arguments))

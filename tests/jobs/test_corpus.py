@@ -1,4 +1,4 @@
-"""A corpus prepared by several workers: byte by byte what a training prepares by itself."""
+"""A corpus prepared by several workers is byte-identical to one prepared by training."""
 
 import csv
 import gzip
@@ -36,7 +36,7 @@ SET = [f"--set={key}" for key in TINY]
 
 @pytest.fixture(scope="module")
 def texts(tmp_path_factory):
-    """Three pairs of files, one of them packed, of some ten chunks."""
+    """Three pairs of files, one pair compressed, with about ten chunks."""
     folder = tmp_path_factory.mktemp("corpus")
     pairs = date_pairs(40_000, seed=3)
     for number, opened in enumerate((open, gzip.open, open)):
@@ -55,7 +55,7 @@ def text_options(texts):
 
 @pytest.fixture(scope="module")
 def expected(texts, tmp_path_factory):
-    """What a training prepares by itself."""
+    """The run that training prepares without workers."""
     overrides = [*TINY, f"data.source={texts}/*.en*", f"data.target={texts}/*.de*"]
     settings, counts = resolve_settings(overrides=overrides)
     return prepare_run(settings, tmp_path_factory.mktemp("alone") / "run", counts=counts).path
@@ -69,7 +69,7 @@ def where(request):
 
 
 def content(path):
-    """All that is prepared; the record has times of change."""
+    """Contents of all prepared files; the record is left out because it has modification times."""
     return {
         file.relative_to(path).as_posix(): file.read_bytes()
         for folder in ("data", "tokenizer")
@@ -91,7 +91,7 @@ def test_prepared_corpus_is_identical_after_a_worker_is_killed(
     start, expected, text_options, tmp_path, where
 ):
     job = start(tmp_path / "out", *text_options, *where)
-    # While chunks are left: one that had none at that moment is found dead with its next.
+    # Kill a worker while chunks are left: an idle worker's death is noticed at its next chunk.
     job.stop_one().kill()
     assert len(job.kept()) < CHUNKS - 2
     code, said = job.end()
@@ -143,7 +143,7 @@ def test_finished_preparation_is_not_repeated_without_overwrite(
 
 @pytest.mark.process
 def test_interrupted_preparation_keeps_its_vocabulary_until_text_changes(expected, texts, tmp_path):
-    """Ctrl-C, and a change of the text before the next time."""
+    """Interrupts preparation with Ctrl-C and changes the text before the last attempt."""
     for side in ("en", "de"):
         for path in texts.glob(f"*.{side}*"):
             shutil.copy(path, tmp_path)
@@ -169,7 +169,7 @@ def test_interrupted_preparation_keeps_its_vocabulary_until_text_changes(expecte
     before = content(expected)
     run = prepared(run_locally)
     run.unlock()
-    # Another text: nothing of what was kept is taken for it, not even the vocabulary.
+    # After the text has changed, nothing stored is reused, not even the vocabulary.
     assert notices == ["vocabulary learned already"]
     settings, counts = resolve_settings(overrides=overrides)
     alone = prepare_run(settings, tmp_path / "alone", counts=counts)
@@ -254,12 +254,12 @@ def test_vocabulary_of_other_columns_is_not_reused(tmp_path):
     assert len(learned) == 2
 
 
-# Runs that share it
+# Runs that share prepared text
 
 
 @pytest.fixture(scope="module")
 def shared(expected, tmp_path_factory):
-    """A prepared directory; how it came to be is told above."""
+    """A copy of the prepared directory."""
     return shutil.copytree(expected, tmp_path_factory.mktemp("shared") / "prepared")
 
 
@@ -270,7 +270,7 @@ def test_training_on_prepared_text_gives_identical_weights(
     one = keras_seq_command("train", tmp_path / "one", "--prepared", shared, *SET)
     assert one.code == 0, one.err
     assert not (tmp_path / "one" / "data" / "train").exists()
-    # Complete for all but further training.
+    # The run has everything that translation needs.
     assert keras_seq_command("translate", tmp_path / "one", "5 mai 1999").code == 0
     other = keras_seq_command("train", tmp_path / "other", *text_options, *SET)
     assert other.code == 0, other.err
@@ -279,7 +279,7 @@ def test_training_on_prepared_text_gives_identical_weights(
         for name in ("one", "other")
     ]
     assert weights[0] == weights[1]
-    # It goes on, also where the directory was moved; not on another text.
+    # The run resumes with a moved directory, but not with changed text.
     moved = shutil.copytree(shared, tmp_path / "moved")
     more = [*SET, "--set=training.max_steps=3"]
     assert keras_seq_command("train", tmp_path / "one", "--prepared", moved, *more).code == 0

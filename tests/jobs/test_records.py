@@ -1,4 +1,4 @@
-"""The record of a job: what it was made with decides whether its results are reused."""
+"""Job records: stored results are reused only if they were made with the same record."""
 
 import re
 from pathlib import Path

@@ -1,6 +1,6 @@
-"""Many files translated by processes that are killed on the way: here and on Ray, the same tests.
+"""Translation of many files with killed processes, locally and on Ray.
 
-The truth is what `keras-seq translate RUN < file` says, byte by byte.
+The expected output is that of `keras-seq translate RUN < file`, byte by byte.
 """
 
 import gzip
@@ -18,16 +18,16 @@ import pytest
 from keras_seq.run import Run
 from keras_seq.text.dates import date_pairs
 
-# A chunk is 64 batches: with batches of one sentence that is 64 lines.
+# A chunk is 64 batches, which is 64 lines with one sentence per batch.
 OPTIONS = ["--scores", "--batch-size", "1", "--beam-size", "1"]
 SIZES = {"a.en": 64, "b.en": 130, "c.en": 200}
-# For CTranslate2, which is at work at once, and ten times as fast.
+# Sizes for CTranslate2, which starts at once and is ten times as fast.
 MANY = {"a.en": 64, "b.en": 500, "c.en": 3000}
 QUICKLY = [*OPTIONS, "--engine", "ctranslate2"]
 
 
 def write_texts(folder, sizes):
-    """Files of lines, some blank, one file without any."""
+    """Writes files with some blank lines, and one empty file."""
     lines = [source for source, _ in date_pairs(sum(sizes.values()), seed=5)]
     for name, size in sizes.items():
         part, lines = lines[:size], lines[size:]
@@ -38,10 +38,10 @@ def write_texts(folder, sizes):
 
 
 def said_by_the_plain_command(texts, sizes, run, options):
-    """What it says of each file."""
+    """Returns the output of the plain `translate` command for each file."""
     program = [sys.executable, "-m", "keras_seq", "translate", str(run), *options]
     text = "".join((texts / name).read_text("utf-8") for name in sizes)
-    # One process for all: a line's translation does not depend on those around it.
+    # One process for all files, because a line's translation does not depend on other lines.
     result = subprocess.run(program, input=text.encode(), capture_output=True, check=True)
     lines = result.stdout.split(b"\n")
     found = {"empty.en": b""}
@@ -75,7 +75,7 @@ def expected_of_many(many_texts, tiny_run):
 
 @pytest.fixture(params=["local", "ray"])
 def where(request):
-    """The options for the two places where workers can be."""
+    """Options for local workers and for Ray workers."""
     if request.param == "local":
         return []
     pytest.importorskip("ray", reason="the extra ray is not installed")
@@ -96,7 +96,7 @@ def outputs(out):
 
 
 def assert_alike(found, expected):
-    """The same texts; CTranslate2 gives a line's score otherwise by a rounding, now and then."""
+    """Asserts equal texts, and scores that are equal up to the rounding of CTranslate2."""
     tables = [[line.split(b"\t") for line in text.splitlines()] for text in (found, expected)]
     assert [line[1:] for line in tables[0]] == [line[1:] for line in tables[1]]
     for one, other in zip(*tables, strict=True):
@@ -121,22 +121,22 @@ def test_translated_files_are_identical_after_a_worker_is_killed(
 def test_killed_translation_job_resumes_without_redoing_finished_files(
     start, many_texts, expected_of_many, tmp_path, where
 ):
-    """Whatever computes: what is kept of a job is the same for all engines."""
+    """All engines store partial results alike, so the test uses the fastest."""
     out = tmp_path / "out"
     job = start(many_texts, out, *QUICKLY, *where)
 
     def kept():
-        """Results of the files that are not done: the others are deleted once they are there."""
+        """Chunk results of unfinished files; those of finished files are deleted."""
         return [path for path in job.kept() if not (out / path.parent.name).exists()]
 
     job.wait_for((out / "a.en").exists)
-    # So that it cannot come to its end.
+    # Stop a worker so that the job cannot finish.
     job.stop_one()
     job.wait_for(lambda: len(kept()) >= 2)
     job.kill()
     done = {path: path.stat().st_mtime_ns for path in out.glob("*.en")}
     assert {"a.en", "empty.en"} <= {path.name for path in done}
-    # What is there is whole.
+    # Every finished file is complete.
     for name, content in outputs(out).items():
         if not name.startswith(".tmp-"):
             assert_alike(content, expected_of_many[name])
@@ -156,11 +156,11 @@ def test_killed_translation_job_resumes_without_redoing_finished_files(
 @pytest.mark.process
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_a_job_and_its_workers(start, tmp_path, number, request):
-    # Shells start what is to run in the background with Ctrl-C ignored, and that is inherited.
+    # Shells start background jobs with SIGINT ignored, and child processes inherit that.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
     pytest.importorskip("ctranslate2", reason="the extra ctranslate2 is not installed")
-    # More than is translated while this process waits for its turn.
+    # Too many lines to translate before this process continues.
     (tmp_path / "long.en").write_text("3 May 2001\n" * 100_000)
     job = start(tmp_path, tmp_path / "out", *QUICKLY)
     job.wait_for(job.kept)
@@ -177,7 +177,7 @@ def test_a_signal_ends_a_job_and_its_workers(start, tmp_path, number, request):
 def test_translated_files_are_identical_after_a_ray_node_is_lost(
     start, texts, expected, tmp_path, monkeypatch
 ):
-    """Two nodes of a cluster, one of them taken away with the worker that it had."""
+    """Removes one of two nodes of a cluster, together with its worker."""
     pytest.importorskip("ray", reason="the extra ray is not installed")
     from keras_seq.jobs import require_ray
 
@@ -202,7 +202,7 @@ def test_translated_files_are_identical_after_a_ray_node_is_lost(
     assert outputs(tmp_path / "out") == expected
 
 
-# In this process, by CTranslate2, whose workers are there at once
+# In this process, with CTranslate2, whose workers start at once
 
 
 @pytest.fixture
@@ -269,7 +269,7 @@ def test_finished_files_are_not_translated_again(translate, texts, tmp_path):
     assert again.code == 0
     assert "1 of 2 files are done already" in again.err
     assert (tmp_path / "out" / "a.en").stat().st_mtime_ns == written
-    # A lower batch size is the way out when memory ran out.
+    # Lowering the batch size after running out of memory must not restart the job.
     assert (
         "1 of 1 files are done already"
         in translate("--input", texts / "a.en", "--batch-size=2").err
@@ -424,7 +424,7 @@ def test_input_changed_during_the_job_raises_input_error(tiny_run, texts, tmp_pa
         shutil.copy(texts / "b.en", text)
 
         def runner(task, chunks, change=change, **options):
-            # After the look at all files, before the first chunk is taken.
+            # Change the text after the scan of all files, before the first chunk is read.
             text.write_text("\n".join(change(text.read_text("utf-8").split("\n"))), "utf-8")
             return run_locally(task, chunks, **options)
 
@@ -445,7 +445,7 @@ def test_job_record_lists_the_search_and_engine_settings(translate, texts, tmp_p
     record = json.loads((tmp_path / "out" / ".keras-seq" / "job.json").read_text())
     assert record["search.beam_size"] == 1
     assert record["engine"] == "ctranslate2"
-    # The copy of the run is gone, so the directory is as large as what is in it.
+    # The job's copy of the run is deleted.
     assert sorted(os.listdir(tmp_path / "out" / ".keras-seq")) == [
         ".lock",
         "done",

@@ -1,4 +1,4 @@
-"""Chunks shared out among workers, here and on a Ray cluster of this machine: the same tests."""
+"""Distribution of chunks to workers, locally and on a Ray cluster of this machine."""
 
 import logging
 import os
@@ -19,7 +19,7 @@ TESTS = Path(__file__).resolve().parents[1]
 
 @pytest.fixture(scope="module")
 def ray_cluster():
-    """A cluster of two CPUs, whose workers find the tasks."""
+    """A Ray cluster with two CPUs whose workers can import the test tasks."""
     pytest.importorskip("ray", reason="the extra ray is not installed")
     from keras_seq.jobs import require_ray
 
@@ -48,7 +48,7 @@ def runner(request, monkeypatch):
 
 @pytest.fixture
 def run_lines(runner, tmp_path):
-    """Runs the task over lines, each a chunk; gives results in order, and the notices."""
+    """Runs the task with one chunk per line; returns ordered results, and the notices."""
 
     def run(lines, workers=2):
         chunks = [Chunk(0, n, n + 1, f"text line {n + 1}", line) for n, line in enumerate(lines)]
@@ -161,7 +161,7 @@ def test_workers_end_when_the_result_iterator_is_closed(runner, tmp_path):
 
 def test_default_workers_and_core_shares_fit_the_machines():
     assert [default_workers(cores) for cores in (1, 4, 7, 16)] == [1, 1, 1, 4]
-    # Machines' cores, workers asked for -> workers, cores of each.
+    # Cores of each machine, requested workers, and expected (workers, cores per worker).
     for nodes, workers, expected in (
         ([8], 2, (2, 4)),
         ([8], None, (2, 4)),

@@ -1,4 +1,4 @@
-"""The CTC loss against the sum over all alignments, one by one, in float64 numpy."""
+"""The CTC loss against an explicit sum over all alignments in float64 numpy."""
 
 import itertools
 import json
@@ -15,7 +15,7 @@ from keras_seq.losses.ctc_loss import ctc_losses
 pytestmark = [pytest.mark.jax, pytest.mark.torch]
 
 FRAMES, VOCABULARY = 5, 4
-# Labels and the frames that are real. Equal neighbours need a blank between them.
+# Labels and their numbers of real frames. Equal neighbors need a blank between them.
 POSSIBLE = [([1, 2], 5), ([1, 1], 5), ([1, 1, 1], 5), ([1, 1, 2], 4), ([], 3), ([3], 1), ([2], 2)]
 IMPOSSIBLE = [([1, 2, 3], 2), ([1, 1], 2), ([2, 2, 2, 2], 5), ([1], 0), ([], 0)]
 CASES = POSSIBLE + IMPOSSIBLE
@@ -27,7 +27,7 @@ COUNTS = np.array([True] * len(POSSIBLE) + [False] * len(IMPOSSIBLE))
 
 
 def over_all_alignments(labels, logits):
-    """-log of the summed probability of the paths that collapse to the labels."""
+    """Negative log of the summed probability of all paths that collapse to the labels."""
     exponentials = np.exp(logits.astype("float64"))
     probabilities = exponentials / exponentials.sum(axis=1, keepdims=True)
     total = 0.0
@@ -53,7 +53,7 @@ def losses(logits=LOGITS, labels=LABELS, mask=MASK):
 
 
 def said_blank(logits=LOGITS):
-    """The logits as `layers.CTCLogits` leaves them."""
+    """The logits as `layers.CTCLogits` returns them: padding predicts the blank."""
     return np.where(MASK[..., None], logits, [0.0, -1e9, -1e9, -1e9]).astype("float32")
 
 
@@ -81,7 +81,7 @@ def test_ctc_loss_gradient_equals_finite_differences():
             above, below = (over_all_alignments(labels, logits) for logits in nearby)
             numeric[(row, *place)] = (above - below) / 2e-5
     np.testing.assert_allclose(found, numeric, atol=1e-5)
-    # What has no alignment pulls at nothing, and neither does padding.
+    # Rows without an alignment and padding frames have a gradient of 0.
     assert not found[~COUNTS].any() and not found[~MASK].any()
 
 
@@ -98,7 +98,7 @@ def test_nan_in_a_real_frame_makes_the_loss_of_its_row_nan():
     found, counts = losses(spoiled)
     assert np.isnan(found[0]) and counts[0]
     np.testing.assert_array_equal(found[1:], losses()[0][1:])
-    # Of all frames no less.
+    # The same holds if all frames are NaN.
     found, counts = losses(np.full_like(LOGITS, np.nan))
     assert np.isnan(found[counts]).all() and counts.sum() == len(POSSIBLE)
 
@@ -108,7 +108,7 @@ def test_ctc_loss_is_independent_of_padding_and_other_rows():
     more = np.pad(LOGITS, [[0, 0], [0, 3], [0, 0]], constant_values=7.0)
     mask, labels = np.pad(MASK, [[0, 0], [0, 3]]), np.pad(LABELS, [[0, 0], [0, 2]])
     np.testing.assert_allclose(losses(more, labels, mask)[0], expected, rtol=1e-5)
-    # Padding before the first frame is padding, too.
+    # Frames masked at the start are padding, too.
     before = [np.roll(array, 3, axis=1) for array in (more, mask)]
     np.testing.assert_allclose(losses(before[0], labels, before[1])[0], expected, rtol=1e-5)
     for row in (0, 3):
@@ -126,9 +126,9 @@ def test_ctc_loss_reduces_only_over_rows_that_can_be_aligned():
             mean(LABELS, logits, weights),
             total(LABELS, logits),
             total(LABELS, logits, weights[:, None]),
-            # Keras hands labels over as floats.
+            # Keras passes labels as floats.
             mean(LABELS.astype("float32"), logits),
-            # Where nothing counts there is no loss.
+            # The loss is 0 if no row counts.
             mean(LABELS, logits, np.where(COUNTS, 0, weights)),
         ]
 
@@ -154,12 +154,12 @@ def test_ctc_loss_is_computed_in_at_least_float32(dtype):
 
 @pytest.mark.slow
 def test_ctc_loss_of_a_long_input_neither_underflows_nor_overflows():
-    # One label in a thousand frames of which each says something else for certain.
+    # One label in a thousand frames, each of which strongly predicts another label.
     logits = np.zeros((1, 1000, 3), "float32")
     logits[..., 2] = 50
     found, counts = losses(logits, np.array([[1]], "int32"), np.ones((1, 1000), bool))
-    # One frame at least says 1, in any of the 1000 * 1001 / 2 stretches of frames; all have the
-    # same probability, as the blank has that of the label.
+    # The label covers any of the 1000 * 1001 / 2 ranges of consecutive frames. All of them are
+    # equally likely, because blank and label have the same probability.
     assert counts.all()
     np.testing.assert_allclose(found, 1000 * 50 - np.log(1000 * 1001 / 2), rtol=1e-5)
 
@@ -168,7 +168,7 @@ def test_ctc_loss_of_a_long_input_neither_underflows_nor_overflows():
 def test_model_trained_with_ctc_loss_learns_its_labels():
     generator = np.random.default_rng(0)
     labels = generator.integers(1, 4, (64, 3))
-    # Each label for two frames, then a frame of silence.
+    # Each label lasts two frames, followed by a silent frame.
     heard = np.stack([labels, labels, 0 * labels], axis=2).reshape(64, 9)
     inputs = keras.Input((None,), dtype="int32")
     outputs = keras.layers.Dense(4)(keras.layers.Embedding(4, 8)(inputs))

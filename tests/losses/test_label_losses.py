@@ -1,4 +1,4 @@
-"""Losses of labels against numpy and scikit-learn, and of chains against all sequences of tags."""
+"""Label losses against numpy and scikit-learn, and chain losses against all tag sequences."""
 
 import itertools
 
@@ -20,11 +20,11 @@ pytestmark = [pytest.mark.jax, pytest.mark.torch]
 
 GENERATOR = np.random.default_rng(1)
 LABELS = 4
-# A text without a label, and one whose weight is 0.
+# The third text has no label, and the last has weight 0.
 TRUE = np.array([2, 0, -1, 3, 1], "int32")
 LOGITS = GENERATOR.normal(0, 2, (5, LABELS)).astype("float32")
 WEIGHTS = np.array([1.0, 2.5, 3.0, 0.5, 0.0], "float32")
-# Words in the middle of others, padding, and a text without any.
+# A token inside a word, padding, and a text without words.
 TAGS = np.array([[1, -1, 0, 3], [2, 2, -1, -1], [-1, -1, -1, -1]], "int32")
 POTENTIALS = GENERATOR.normal(0, 2, (3, 4, LABELS)).astype("float32")
 TEXT_WEIGHTS = np.array([0.5, 2.0, 4.0], "float32")
@@ -87,7 +87,7 @@ def made_field():
 
 
 def costs(field):
-    """-log P of the tags of each text, by the sum over all sequences of as many."""
+    """Negative log-probability of each text's tags, by a sum over all tag sequences."""
     transitions, start, end = (np.asarray(weight.numpy(), "float64") for weight in field.weights)
     found = []
     for potentials, tags in zip(POTENTIALS.astype("float64"), TAGS, strict=True):

@@ -1,4 +1,4 @@
-"""The loss against float64 numpy, and its gradient against finite differences."""
+"""Cross-entropy loss against float64 numpy, and its gradient against finite differences."""
 
 import json
 
@@ -19,7 +19,7 @@ WEIGHTS = np.random.default_rng(1).uniform(0.1, 2, size=(3, 4)).astype("float32"
 
 
 def expected_loss(true, logits, smoothing=0.0, weights=None):
-    """The mean over real tokens, token by token in float64."""
+    """Mean over real tokens, computed token by token in float64."""
     total = counted = 0.0
     for row, step in np.argwhere(true):
         scores = logits[row, step].astype("float64")
@@ -89,7 +89,7 @@ def test_sum_reduction_equals_the_mean_times_the_total_token_weight(smoothing):
 
 
 def test_summed_losses_of_batch_parts_add_up_where_means_do_not():
-    """Rows with three tokens, one and four."""
+    """The rows have three tokens, one token and four tokens."""
     loss, mean = SequenceCrossEntropy(0.1, "sum"), SequenceCrossEntropy(0.1)
     rows = np.array([0.5, 2.0, 1.0], "float32")
     parts = [float(loss(TRUE[i : i + 1], LOGITS[i : i + 1], rows[i : i + 1])) for i in range(3)]
@@ -193,7 +193,7 @@ def test_comparable_cross_entropy_has_the_plain_value_and_the_smoothed_gradient(
     plain, smoothed = ComparableCrossEntropy(smoothing), SequenceCrossEntropy(smoothing)
     value = float(plain(TRUE, LOGITS, WEIGHTS))
     assert value == pytest.approx(expected_loss(TRUE, LOGITS, 0.0, WEIGHTS), rel=1e-5)
-    # Finite differences of the smoothed loss are in a test above.
+    # A test above compares the smoothed loss with finite differences.
     (gradient,), _ = gradients(lambda logits: plain(TRUE, logits, WEIGHTS), [LOGITS])
     (expected,), _ = gradients(lambda logits: smoothed(TRUE, logits, WEIGHTS), [LOGITS])
     np.testing.assert_array_equal(gradient, expected)

@@ -1,4 +1,4 @@
-"""Sequence loss, against sums written out."""
+"""Sequence loss against explicit sums."""
 
 import itertools
 
@@ -15,7 +15,7 @@ B, T, V = 3, 4, 5
 RANDOM = np.random.default_rng(0)
 LOGITS = RANDOM.normal(size=(B, T, V)).astype("float32")
 TARGETS = RANDOM.integers(1, V, (B, T)).astype("int32")
-# A weight that is no power of 2, a step and a row without any.
+# A weight that is not a power of 2, steps without weight, and a row without weight.
 WEIGHTS = np.array([[1, 0.3, 2, 0], [1, 1, 0, 0], [0, 0, 0, 0]], "float32")
 
 

@@ -1,4 +1,4 @@
-"""What the tests of metrics share: batches, and the truth out of plain loops and sacreBLEU."""
+"""Batches and expected values for the tests of metrics, from plain loops and sacreBLEU."""
 
 import functools
 
@@ -8,30 +8,30 @@ import sacrebleu
 
 from keras_seq import metrics, scoring
 
-# A small vocabulary, so that n-grams come again. 0 is padding, 3 the end.
+# A small vocabulary, so that n-grams repeat. 0 is padding, 3 the end token.
 VOCABULARY, END = 8, 3
 TAGS = ["O", "B-place", "I-place", "B-name", "I-name", "E-name", "S-place"]
 LENGTHS = [9, 8, 7, 5, 6, 2, 1, 0]
 
 
 def make_batch(seed=0):
-    """Truth `(8, 9)` that ends with 3 and is padded with 0, and logits that often agree with it."""
+    """Target ids `(8, 9)` with an end token and padding, and logits that often predict them."""
     random = np.random.default_rng(seed)
     true = np.zeros((len(LENGTHS), 9), "int32")
     for row, length in enumerate(LENGTHS):
-        # Neither padding nor the end.
+        # Neither padding nor the end token.
         true[row, :length] = random.choice([1, 2, 4, 5, 6, 7], length)
         true[row, max(length - 1, 0) : length] = END
     logits = random.normal(size=(*true.shape, VOCABULARY)).astype("float32")
     logits += 3 * (random.random(true.shape) < 0.8)[..., None] * np.eye(VOCABULARY)[true]
-    # A row that is right, and one that ends early.
+    # One row is completely correct; another ends early.
     logits[2] += 20 * np.eye(VOCABULARY)[true[2]]
     logits[3, 2, END] += 20
     return true, logits.astype("float32")
 
 
 def make_tags(seed=0):
-    """True tags, -1 where no word begins, and logits."""
+    """Target tags, -1 where no word begins, and logits."""
     random = np.random.default_rng(seed)
     true = random.integers(0, len(TAGS), (8, 9)).astype("int32")
     logits = random.normal(size=(*true.shape, len(TAGS)))
@@ -43,7 +43,7 @@ def make_tags(seed=0):
 
 @keras.saving.register_keras_serializable(package="tests")
 def spell(ids):
-    """Lists of ids to lines of words of one letter."""
+    """Converts lists of ids to lines of one-letter words."""
     return [" ".join("abcdefgh"[id] for id in row) for row in ids]
 
 
@@ -54,7 +54,7 @@ def cut(tokens, keep_end):
 
 
 def rows_of(true, prediction, keep_end):
-    """Token lists of truth and prediction of each row that is not padding alone."""
+    """Token lists of target and prediction for each row, None for rows of padding."""
     pairs = []
     for row, predicted in zip(true, prediction, strict=True):
         real = row != 0
@@ -65,7 +65,7 @@ def rows_of(true, prediction, keep_end):
 
 
 def repeated(pairs, weights):
-    """A row as often as its weight says."""
+    """Repeats each row as often as its weight says."""
     weights = np.ones(len(pairs), int) if weights is None else weights.astype(int)
     pairs = zip(pairs, weights, strict=True)
     return [pair for pair, many in pairs if pair is not None for _ in range(many)]
@@ -145,7 +145,7 @@ def entity_f1(true, prediction, weights):
     return scoring.entity_scores(expected, found).f1
 
 
-# How to make it, its truth, its batch, and whether it takes ids as a prediction.
+# Constructor, expected value, batch, and whether predictions may be ids.
 CASES = {
     "accuracy": (metrics.MaskedTokenAccuracy, accuracy, make_batch, False),
     "perplexity": (metrics.Perplexity, perplexity, make_batch, False),
@@ -156,5 +156,5 @@ CASES = {
     "chrf": (functools.partial(metrics.ChrF, spell), chrf, make_batch, True),
     "entity_f1": (functools.partial(metrics.EntityF1, TAGS), entity_f1, make_tags, True),
 }
-# On TensorFlow XLA cannot compile what runs on the host.
+# On TensorFlow, XLA cannot compile metrics that run on the host.
 ON_HOST = ("bleu_of_texts", "chrf")

@@ -1,6 +1,6 @@
-"""Each metric against plain loops, sacreBLEU or `keras_seq.scoring`, and the laws of all.
+"""Each metric against plain loops, sacreBLEU or `keras_seq.scoring`, and common properties.
 
-On JAX the metrics are compared with the same truth; eager operations are slow there.
+On JAX, where eager operations are slow, the tests marked `jax` run.
 """
 
 import json
@@ -25,7 +25,7 @@ def updated(metric, *batches):
 
 
 def as_ids(logits, seed=1):
-    """Decoded ids: other lengths than the truth, with anything behind their ends."""
+    """Decoded ids that differ in length from the targets, with random ids after their ends."""
     ids = logits.argmax(-1).astype("int32")
     if logits.shape[-1] != VOCABULARY:
         return ids
@@ -143,7 +143,7 @@ def test_the_mask_of_the_logits_is_respected(name):
     make, _, batch, _ = CASES[name]
     true, logits = batch()
     expected = updated(make(), (true, logits))
-    # Ids of padding that are not 0, and a mask that says so.
+    # Padding has the id 7, and a mask marks it.
     filled = np.where(true == 0, 7, true)
     masked = keras.layers.Masking(mask_value=np.inf)(
         ops.convert_to_tensor(np.where((true == 0)[..., None], np.inf, logits))

@@ -27,19 +27,19 @@ class Batches(keras.utils.PyDataset):
 
 
 def writer():
-    """A model that has not learned anything, and batches that it partly predicts."""
+    """An untrained model, and batches that it partly predicts."""
     keras.utils.set_random_seed(1)
     model = models.RecurrentSeq2Seq(
         8, 8, embedding_units=4, encoder_units=4, decoder_units=8, attention_units=4, dropout=0.0
     )
-    # It never predicts padding, so that whole rows can be right.
+    # The bias prevents predictions of padding, so that whole rows can be correct.
     model.get_layer("logits").bias.assign([-20.0] + [0.0] * 7)
     batches = []
     for rows, width in ((8, 9), (5, 6)):
         true, _ = make_batch()
         true = true[-rows:, :width]
         inputs = {"source": true, "target": np.roll(true, 1, axis=1)}
-        # The target begins with a token, and its mask is that of the truth.
+        # Each target row begins with a token and has the same mask as the labels.
         inputs["target"] = np.where(true != 0, np.where(inputs["target"] == 0, 2, 5), 0)
         likeliest = model.predict_on_batch(inputs).argmax(-1)
         agreeing = (np.arange(width) % 3 < 2) | (np.arange(rows)[:, None] % 2 == 0)
@@ -49,7 +49,7 @@ def writer():
 
 
 def expected_of(names, model, batches):
-    """What the metrics say of the logits, batch by batch, outside of a compiled model."""
+    """Metric values from the logits, batch by batch, outside a compiled model."""
     found = {}
     for name in names:
         metric = CASES[name][0](name=name)
@@ -85,7 +85,7 @@ def test_metrics_count_in_fit_and_come_back_from_a_file(tmp_path):
     compile_with(model, COMPILED)
     history = model.fit(Batches(batches), verbose=0, shuffle=False).history
     for name, value in expected.items():
-        # On JAX the logits have lost their mask here; padding is left out by its id.
+        # On JAX, the logits have no mask here; metrics recognize padding by its id.
         np.testing.assert_allclose(history[name][0], value, rtol=1e-4)
 
     evaluated = model.evaluate(Batches(batches), verbose=0, return_dict=True)
@@ -103,7 +103,7 @@ def test_texts_are_compared_on_the_host(eagerly):
     model, batches = writer()
     expected = expected_of(ON_HOST, model, batches)
     assert all(0 < value for value in expected.values())
-    # XLA, the default with a GPU, cannot call the host on TensorFlow.
+    # On TensorFlow, XLA (the default on a GPU) cannot call the host.
     options = {"jit_compile": False} if backend.name() == "tensorflow" else {}
     compile_with(model, ON_HOST, **({"run_eagerly": True} if eagerly else options))
     evaluated = model.evaluate(Batches(batches), verbose=0, return_dict=True)
@@ -122,7 +122,7 @@ def test_entities_of_a_tagger_are_counted_in_a_compiled_model():
     random = np.random.default_rng(0)
     inputs = {"source": random.integers(4, 8, true.shape).astype("int32"), "begins": true != -1}
     found = model.predict_on_batch(inputs)
-    # Half of what the model says is true.
+    # Make part of the predictions correct.
     agreeing = (np.arange(true.shape[1]) < 5) & (true != -1)
     true = np.where(agreeing, found["tags"], true)
     expected = truth(true, found["tags"], None)
@@ -131,7 +131,7 @@ def test_entities_of_a_tagger_are_counted_in_a_compiled_model():
         loss={"logits": keras.losses.SparseCategoricalCrossentropy(from_logits=True)},
         metrics={"logits": make(name="of_logits", pad_id=None), "tags": make(name="of_tags")},
     )
-    # The mask of the logits says where words begin, so padding may have any tag.
+    # The mask of the logits marks where words begin, so padding may have any tag.
     given = {"logits": np.maximum(true, 0), "tags": true}
     evaluated = model.evaluate(inputs, given, verbose=0, return_dict=True)
     np.testing.assert_allclose(evaluated["logits_of_logits"], expected, rtol=1e-6)

@@ -22,7 +22,7 @@ def test_examples_of_the_metrics_page_run_in_order(capsys):
         exec(compile(block, str(PAGE), "exec"), namespace)
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 4
-    # By sacreBLEU 2.6.0, CHRF().corpus_score(["a dog ran"], [["a dog runs"]]).
+    # From sacreBLEU 2.6.0: CHRF().corpus_score(["a dog ran"], [["a dog runs"]]).
     assert lines[2] == "42.59"
 
 

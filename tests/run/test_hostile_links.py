@@ -1,4 +1,4 @@
-"""Runs and outputs with links, pipes and devices in them: nothing outside is read or written."""
+"""Runs and outputs with links, pipes and devices: nothing outside is read or written."""
 
 import os
 import shutil
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="links and pipes of P
 
 @pytest.fixture(autouse=True)
 def alarm():
-    """A read that waits for a pipe ends the test, not the session."""
+    """Fails the test, not the session, if a read from a pipe blocks."""
 
     def ring(number, frame):
         raise TimeoutError("waited 60 seconds")
@@ -28,7 +28,7 @@ def alarm():
 
 @pytest.fixture
 def victim(tmp_path):
-    """A file outside that must stay as it is."""
+    """A file outside the run that must not change."""
     victim = tmp_path / "outside" / "victim"
     victim.parent.mkdir()
     victim.write_text("precious")
@@ -39,7 +39,7 @@ def victim(tmp_path):
 
 @pytest.fixture
 def run_copy(tiny_run, tmp_path):
-    """A trained run, to put something into."""
+    """A copy of a trained run, for tests that modify it."""
     return shutil.copytree(tiny_run, tmp_path / "copy")
 
 

@@ -1,4 +1,4 @@
-"""Settings to models, files to weights."""
+"""Models from settings, and weights from files."""
 
 import keras
 import numpy as np
@@ -61,7 +61,7 @@ def test_build_model_builds_the_recurrent_family():
     ("cell", "layers", "rejected"), [("gru", 2, False), ("lstm", 2, True), ("lstm", 1, False)]
 )
 def test_deep_lstm_decoder_is_rejected_on_a_gpu_with_jax(monkeypatch, cell, layers, rejected):
-    """Only the device is simulated."""
+    """The device is simulated, so no GPU is needed."""
     monkeypatch.setattr(models.backend, "name", lambda: "jax")
     monkeypatch.setattr(models.backend, "device", lambda: ("gpu", (9, 0)))
     overrides = {"model.family": "rnn", "model.cell": cell, "model.num_decoder_layers": layers}

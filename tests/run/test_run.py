@@ -1,4 +1,4 @@
-"""The run directory: made, filled, opened again, and never at the cost of other files."""
+"""The run directory: creating, filling and reopening it without harm to other files."""
 
 import json
 import os
@@ -105,7 +105,7 @@ def test_opening_a_path_that_is_not_a_run_raises_input_error(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="a file, expected a run directory"):
         Run.open(tmp_path / "file")
-    # A SavedModel in place of a run.
+    # A SavedModel instead of a run.
     (tmp_path / "saved_model.pb").write_bytes(b"\x08\x01")
     with pytest.raises(InputError, match="no settings.toml"):
         Run.open(tmp_path)

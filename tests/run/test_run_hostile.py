@@ -1,4 +1,4 @@
-"""Run directories made with bad intent: refused soon, and in little memory."""
+"""Malicious run directories are rejected quickly and with little memory."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from keras_seq.text import InputError, Tokenizer
 
 @pytest.fixture
 def bounded():
-    """A context that allows five seconds and 50 MB."""
+    """A context that allows at most five seconds and 50 MB."""
 
     class Bounded:
         def __enter__(self):

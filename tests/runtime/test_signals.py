@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class End(BaseException):
-    """Not an Exception, like SystemExit and KeyboardInterrupt, so libraries do not catch it."""
+    """Derives from BaseException, so that library code does not catch it."""
 
 
 @pytest.fixture(autouse=True)
@@ -33,7 +33,7 @@ def handler():
 
 
 def function(module, source, **names):
-    """The function `run` of a source text, as if it were defined in `module`."""
+    """Returns the function `run` of a source text, as if it were defined in `module`."""
     namespace = {"__name__": module, "signal": signal, "safe_point": safe_point} | names
     exec(source, namespace)
     return namespace["run"]

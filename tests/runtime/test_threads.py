@@ -1,4 +1,4 @@
-"""Cores shared out among searches."""
+"""Distribution of CPU cores to searches."""
 
 import os
 import subprocess
@@ -28,7 +28,7 @@ print(sum("XLA" in name for name in names))
 
 def without_threads(monkeypatch):
     for name in (*NAMES, "NPROC"):
-        # Set first, so that it is as it was when the test is over.
+        # Set first, so that monkeypatch restores the variable after the test.
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)
 
@@ -57,7 +57,7 @@ def test_share_cores_changes_nothing_after_tensorflow_is_imported(monkeypatch):
     [("1", {}, 1), ("1", {"NPROC": "3"}, 3), ("3", {"NPROC": "2"}, 2)],
 )
 def test_jax_uses_one_thread_for_one_search_unless_nproc_is_set(searches, told, threads):
-    """As the threads of a process say that computed."""
+    """Counts the XLA threads of a separate process."""
     pytest.importorskip("jax")
     others = {name: value for name, value in os.environ.items() if name not in (*NAMES, "NPROC")}
     command = [sys.executable, "-c", THREADS_OF_XLA, searches]

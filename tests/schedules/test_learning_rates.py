@@ -1,4 +1,4 @@
-"""Learning rates by their formulas."""
+"""Learning rate schedules against their formulas."""
 
 import json
 
@@ -8,7 +8,7 @@ import pytest
 
 from keras_seq.schedules import InverseSquareRoot, noam
 
-# Keras counts updates from 0; the formulas do from 1.
+# Keras counts updates from 0, the formulas from 1.
 STEPS = [0, 1, 2, 3, 9, 98, 99, 100, 999, 99_999]
 
 
@@ -42,13 +42,13 @@ def test_noam_schedule_equals_the_formula_of_the_paper(scale, units, warmup):
     schedule = noam(scale, units, warmup)
     for step in STEPS:
         number = step + 1
-        # Section 5.3, equation 3.
+        # "Attention Is All You Need", section 5.3, equation 3.
         expected = scale * units**-0.5 * min(number**-0.5, number * warmup**-1.5)
         np.testing.assert_allclose(float(schedule(step)), expected, rtol=1e-5)
 
 
 def test_schedule_sets_the_learning_rate_of_an_optimizer():
-    """With plain SGD and a gradient of 1 the weight falls by the rate of each update."""
+    """With plain SGD and a gradient of 1, the weight decreases by the rate of each update."""
     schedule = InverseSquareRoot(0.1, 2)
     optimizer = keras.optimizers.SGD(schedule)
     weight = keras.Variable(1.0)

@@ -1,4 +1,4 @@
-"""Rates against the formulas of the paper, in Python's own arithmetic."""
+"""Scheduled sampling rates against the formulas of the paper in plain Python."""
 
 import math
 
@@ -20,7 +20,7 @@ def test_constant_and_linear_rates_equal_their_formulas():
     linear = scheduled_sampling_rate("linear", 0.5, 100)
     for step in STEPS:
         assert at(constant, step) == pytest.approx(0.3)
-        # The paper's max(e, k - c i), here with k = 1, c = 1 / 200, e = 0.
+        # The paper's max(e, k - c i) with k = 1, c = 1 / 200, e = 0.
         assert at(linear, step) == pytest.approx(0.5 * (1 - max(0, 1 - step / 200)), abs=1e-6)
 
 
@@ -44,7 +44,7 @@ def test_inverse_sigmoid_rate_equals_its_formula(half_steps):
             expected = 1 - k / (k + math.exp(step / k))
             assert at(rate, step) == pytest.approx(expected, abs=1e-5)
     assert at(rate, half_steps) == pytest.approx(0.5, abs=1e-5)
-    # Far out, where exp overflows.
+    # A step at which exp overflows.
     assert at(rate, 10**9) == 1.0
 
 

@@ -1,6 +1,6 @@
-"""The search against CTranslate2's over the same random weights: another's code, the same numbers.
+"""Beam search against CTranslate2 on the same random weights: other code, the same numbers.
 
-Over 1,000 lines and a trained model: `benchmarks/search_against_ctranslate2.py`.
+`benchmarks/search_against_ctranslate2.py` uses a trained model and 1,000 lines.
 """
 
 import random
@@ -15,7 +15,7 @@ from keras_seq.run.models import weight_arrays
 from keras_seq.serving.ctranslate2_translator import CTranslate2Translator
 
 pytest.importorskip("ctranslate2", reason="the extra ctranslate2 is not installed")
-# The arithmetic of JAX is compared with that of TensorFlow elsewhere, on the same searches.
+# Other tests compare JAX with TensorFlow on the same searches.
 pytestmark = pytest.mark.skipif(backend.name() == "jax", reason="runs are trained on TensorFlow")
 
 _WORDS = "the cat sees dog a small runs to and sleeps".split()
@@ -25,14 +25,14 @@ LINES = [" ".join(_GENERATOR.choices(_WORDS, k=_GENERATOR.randint(1, 8))) for _ 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """A model that hears its source, does not only repeat itself, and mostly ends."""
+    """A run whose model depends on its source, rarely repeats itself, and mostly ends."""
     run, model = random_run(tmp_path_factory.mktemp("random") / "run")
     weights = weight_arrays(model)
     for name, values in weights.items():
         values *= 3 if "kernel" in name else 0.2 if name.endswith("embeddings") else 1
     weights["decoder_norm/gamma"] *= 8
     run.save_checkpoint(2, {"weights": weights}, {})
-    # Ending becomes as likely as one of the tokens said often.
+    # The end token gets the embedding of a frequent token, and becomes equally likely.
     said = Counter(
         token
         for (found,) in Translator.load(run.path, which="latest", beam_size=1).translate(LINES)
@@ -70,10 +70,10 @@ def test_greedy_search_finds_the_same_tokens_as_ctranslate2(run):
 
 
 def test_beam_search_with_patience_equals_or_beats_ctranslate2(run):
-    """The other's beam is full until twice as many have ended as it has places, and done then.
+    """CTranslate2 stops when twice as many hypotheses have ended as its beam has slots.
 
-    Ours is full until then with a patience of 3. What the limit cuts is ranked otherwise there: by
-    its score, among what has ended.
+    A patience of 3 keeps this library's beam full equally long. CTranslate2 ranks truncated
+    hypotheses by score among the ended ones; this library ranks them last.
     """
     pairs = found_by_both(run, patience=3.0, beam_size=4)
     whole = [pair for pair in pairs if pair[1].ended]

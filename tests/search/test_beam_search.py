@@ -1,4 +1,4 @@
-"""Beam search on a Transformer, and on tables whose answers are worked out by hand."""
+"""Beam search on a Transformer, and on tables with answers worked out by hand."""
 
 import functools
 import itertools
@@ -28,7 +28,7 @@ SOURCE = np.array([[5, 8, 4, 3], [7, 3, 0, 0], [3, 0, 0, 0], [8, 8, 3, 0]], "int
 def transformer():
     model = Transformer(VOCABULARY, VOCABULARY, 1, 1, units=8, feedforward_units=8, num_heads=HEADS)
     reference.randomize(model, seed=3)
-    # Larger logits than a fresh model's, so that hypotheses differ.
+    # Larger logits than those of a new model, so that hypotheses differ.
     embedding = model.get_layer("target_embedding").embeddings
     embedding.assign(embedding * 2)
     return model
@@ -48,7 +48,7 @@ def transformer_search(**options):
 
 
 def log_probabilities(source, tokens):
-    """Of the token that follows each of `START, *tokens`, by a slow numpy Transformer."""
+    """Next-token log-probabilities after START and each of `tokens`, by a slow numpy model."""
     target = np.array([START, *tokens])
     logits = reference.transformer_row(source[source != 0], target, weights(), HEADS, "pre")
     return reference.log_softmax(logits)
@@ -73,7 +73,7 @@ def test_a_beam_of_1_is_greedy_search():
 
 @pytest.mark.parametrize(("normalization", "alpha"), [("average", 1.0), ("gnmt", 0.6), ("none", 0)])
 def test_wide_beam_equals_exhaustive_search_on_a_transformer(normalization, alpha):
-    # Words 4 and 5 and at most three tokens: 7 targets that end, 8 that are cut.
+    # Words 4 and 5 and at most three tokens: 7 targets end, 8 are truncated.
     options = {"length_normalization": normalization, "alpha": alpha, "forbidden_tokens": NOT_4_5}
     results = transformer_search(beam_size=15, n_best=4, max_length=3, **options)(SOURCE)
     for row in range(len(SOURCE)):
@@ -104,7 +104,7 @@ LINE = np.array([[4]], "int32")
 
 
 def table_of(probabilities, otherwise=None):
-    """Logits from `{tokens so far: {token: probability}}`; anything else is equally likely."""
+    """Logits from `{prefix: {token: probability}}`; other prefixes are uniform or `otherwise`."""
     table = np.zeros((STEPS, STATES, WORDS))
     if otherwise:
         table[:] = logits_of(otherwise)
@@ -154,14 +154,14 @@ SHORT_AND_LONG = {
     (): {END: 0.5, 4: 0.4, 5: 0.1},
     (4,): {5: 0.9, 4: 0.05, END: 0.05},
     (4, 5): {END: 1.0},
-    # Past the end the model is sure of itself: to go on there would look cheap.
+    # After the end token the model is certain, so extending a finished hypothesis looks cheap.
     (END,): {4: 1.0},
     (END, 4): {4: 1.0},
 }
 
 
 def test_a_finished_hypothesis_is_frozen_and_compared_by_its_own_length():
-    """0.5 against 0.36: by the sum the short one wins, by the mean log(0.36) / 3 = -0.34 does."""
+    """The sum favors the short target, 0.5 to 0.36; the mean favors the long one."""
     table = table_of(SHORT_AND_LONG)
     short = (END,)
     long = (4, 5, END)
@@ -176,7 +176,7 @@ def test_a_finished_hypothesis_is_frozen_and_compared_by_its_own_length():
         [Found(long, math.log(0.36) / 3, False), Found(short, math.log(0.5), False)],
     )
     by_gnmt = search_table(table, beam_size=2, n_best=2, length_normalization="gnmt")
-    # log(0.36) / (8 / 6) = -0.77 against log(0.5) = -0.69.
+    # GNMT compares log(0.36) / (8 / 6) = -0.77 with log(0.5) = -0.69.
     assert_same_results(
         results_of(by_gnmt, 0),
         [
@@ -187,14 +187,14 @@ def test_a_finished_hypothesis_is_frozen_and_compared_by_its_own_length():
 
 
 def test_a_finished_hypothesis_is_not_pushed_out_by_longer_ones():
-    """A search that goes on past the end token divides 0.4 by 7 and prefers 4 4 and 4 5."""
+    """A search that extends past the end token divides 0.4 by 7 and prefers 4 4 and 4 5."""
     table = table_of({(): {4: 0.6, END: 0.4}, (4,): {4: 0.5, 5: 0.5}, (4, 4): {4: 0.5, 5: 0.5}})
     result = search_table(table, beam_size=2, n_best=1, length_normalization="none")
     assert_same_results(results_of(result, 0), [Found((END,), math.log(0.4), False)])
 
 
 def goes_on(chain, beam_size, limit):
-    """A beam whose hypotheses are continued when they have ended, until all K have; cut then."""
+    """Beam search that extends finished hypotheses until all have ended, then cuts the best."""
     beam = [((), 0.0)]
     for _ in range(limit):
         beam = [
@@ -210,10 +210,10 @@ def goes_on(chain, beam_size, limit):
 
 
 def test_extending_hypotheses_past_the_end_token_loses_the_best_target():
-    """KerasHub's `BeamSampler`, as of 0.32, continues what has ended, like any other.
+    """KerasHub's `BeamSampler`, as of 0.32, extends finished hypotheses like any others.
 
-    The best target is the end token alone, 0.5. Behind it the model, which was never trained
-    there, finds all 7 tokens equally likely: 0.5 / 7 = 0.07 is less than 4 END with 0.3 * 0.9.
+    The best target is the end token alone, 0.5. After it the model, never trained there, finds all
+    7 tokens equally likely, and 0.5 / 7 = 0.07 is less than the 0.3 * 0.9 of the target 4 END.
     """
     table = table_of({(): {END: 0.5, 4: 0.3, 5: 0.2}, (4,): {END: 0.9, 4: 0.1}})
     result = search_table(table, beam_size=2, length_normalization="none")
@@ -252,7 +252,7 @@ def test_ties_go_to_the_earlier_hypothesis_and_to_the_lower_id():
     share = math.log(1 / WORDS)
     greedy = search_table(equal, beam_size=1, length_normalization="none")
     assert_same_results(results_of(greedy, 0), [Found((END,), share, False)])
-    # Step 1: 3, 4, 5. Step 2, two places: of 4 its continuations 3 and 4. Step 3: of 4 4 the 3.
+    # Step 1 keeps 3, 4, 5. Step 2 keeps 3 and 4 after 4, in two slots. Step 3 keeps 3 after 4 4.
     result = search_table(equal, beam_size=3, n_best=3, length_normalization="none")
     assert_same_results(
         results_of(result, 0),
@@ -270,7 +270,7 @@ def test_length_limit_follows_each_source_and_marks_truncation():
     result = search_table(
         never_ends, source, beam_size=2, max_length=5, max_length_ratio=0.5, max_length_extra=2
     )
-    # floor(n / 2) + 2.
+    # The limit is floor(n / 2) + 2.
     for row, limit in enumerate([2, 3, 3, 4, 2]):
         expected = Found((4,) * limit, math.log(0.75), True)
         assert_same_results(results_of(result, row), [expected])
@@ -308,13 +308,13 @@ def test_n_best_slots_without_a_hypothesis_are_empty():
     assert tokens[0, 0, 0] == END
     assert not tokens[0, 1:].any()
     assert not truncated.any()
-    # Forbidden words keep their share: the end token's probability is still 1 / 7.
+    # Forbidden tokens keep their share: the end token's probability is still 1 / 7.
     np.testing.assert_allclose(scores[0, 0], math.log(1 / 7), atol=1e-5)
     assert (scores[0, 1:] < -1e20).all()
 
 
 def test_search_uses_the_given_start_end_and_forbidden_tokens():
-    """In this table 5 ends a target and 6 starts one."""
+    """In this table, token 5 ends a target and token 6 starts one."""
     table = table_of({(): {3: 0.9, 5: 0.1}, (3,): {5: 0.8, 4: 0.2}})
     result = search_table(table, beam_size=2, start_token=6, end_token=5, forbidden_tokens=(0, 6))
     assert_same_results(results_of(result, 0), [Found((3, 5), math.log(0.72) / 2, False)])
@@ -323,7 +323,7 @@ def test_search_uses_the_given_start_end_and_forbidden_tokens():
 def test_beam_larger_than_the_vocabulary_finds_every_target():
     result = search_table(table_of({}), beam_size=20, n_best=20, max_length=2)
     found = results_of(result, 0)
-    # Words 4, 5 and 6: 4 targets that end within two tokens, 9 that are cut there.
+    # Words 4, 5 and 6: 4 targets end within two tokens, 9 are truncated there.
     assert len(found) == 13
     assert sum(hypothesis.truncated for hypothesis in found) == 9
     assert len({hypothesis.tokens for hypothesis in found}) == 13
@@ -338,10 +338,10 @@ def test_a_model_that_gives_nan_ends_the_search_without_a_result():
     ("normalization", "share", "norm"), [("average", 0.1, 6), ("gnmt", 0.2, 11 / 6)]
 )
 def test_search_continues_while_a_live_hypothesis_could_still_win(normalization, share, norm):
-    """log 0.4 = -0.92 has ended; log 0.1 = -2.3 lives, and goes on to the limit without a loss.
+    """A hypothesis of log 0.4 = -0.92 has ended; one of log 0.1 = -2.3 lives on at no cost.
 
-    By the next step it cannot win: -2.3 / 2 = -1.15. By the limit it has: -2.3 / 6 = -0.38. With
-    0.2, -1.38 and -0.88 under gnmt. What is forbidden has the rest, so nothing else lives.
+    The live one loses at the next step (-2.3 / 2 = -1.15) and wins at the limit (-2.3 / 6 = -0.38);
+    with 0.2 and gnmt, -1.38 and -0.88. The remaining probability is on a forbidden token.
     """
     table = table_of({(): {END: 0.4, 4: share, 0: 0.6 - share}}, otherwise={4: 1.0})
     table[0, STEPS - 1] = logits_of({END: 1.0})
@@ -364,7 +364,7 @@ def test_search_stops_as_soon_as_no_live_hypothesis_can_win(normalization):
 
 @pytest.mark.skipif(backend.name() != "tensorflow", reason="only there eager loops can be counted")
 def test_search_stops_when_every_beam_slot_is_finished():
-    # By the mean an endless hypothesis could always still win, so only full places stop this.
+    # Under the mean, a live hypothesis could always win, so only a full beam ends this search.
     table = table_of({(): {4: 0.5, 5: 0.3, 6: 0.2}}, otherwise={END: 0.6, 4: 0.4})
     model = ChainModel(table)
     beam_search(model, LINE, beam_size=3, n_best=3, max_length_extra=200)
@@ -373,13 +373,13 @@ def test_search_stops_when_every_beam_slot_is_finished():
 
 @pytest.mark.parametrize(
     ("beam_size", "patience", "ends"),
-    # 0.28 * 25 is a little more than 7 in floating point.
+    # In floating point, 0.28 * 25 is slightly above 7.
     [(4, 0.5, 2), (10, 0.31, 4), (25, 0.28, 7)],
 )
 def test_patience_sets_how_many_hypotheses_end_before_search_stops(beam_size, patience, ends):
-    """One ends at each step, and each later one is better: so the last is the best.
+    """One hypothesis ends at each step, and each is better than the one before.
 
-    As long as there are places for both continuations, which with a patience below 1 there are.
+    A patience below 1 leaves beam slots for both continuations, so the last to end is the best.
     """
     table = table_of({}, otherwise={END: 0.1, 4: 0.9})
     result = search_table(

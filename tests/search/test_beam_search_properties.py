@@ -1,4 +1,4 @@
-"""Beam search on random automata, against lists in plain Python that search to the end."""
+"""Beam search on random automata, against plain Python that searches to the limit."""
 
 import functools
 import math
@@ -23,15 +23,15 @@ from keras_seq.search import beam_search
 
 pytestmark = pytest.mark.jax
 
-# Steps, states and vocabulary of every table; at most TABLES rows in a batch. As every step of an
-# automaton has its own row of numbers, no two hypotheses have the same sum.
+# Steps, states and vocabulary of every table; at most TABLES rows in a batch. Each step of an
+# automaton has its own row of numbers, so no two hypotheses have the same sum.
 TABLES, STEPS, STATES, VOCABULARY = 3, 6, 7, 7
-# Lengths of the sources: with ratio 1 and 2 tokens more, limits of 3, 5 and 6.
+# Source lengths 1, 3 and 4: a ratio of 1 and 2 extra tokens give limits of 3, 5 and 6.
 SOURCES = np.array([[4, 0, 0, 0], [5, 9, 9, 0], [6, 9, 9, 9]], "int32")
 LIMITS = (3, 5, 6)
 
-# Values of one scale give flat and peaked distributions; the shift makes ends rare or common. Of
-# scale 0 are models that are unsure at first and then sure: what looks poor early wins in the end.
+# The scale makes distributions flat or peaked; the shift makes ends rare or common. Scale 0 stands
+# for models that are unsure at first and then sure: a hypothesis that looks poor early wins.
 tables = st.builds(
     lambda seed, scale, shift: draw_tables(seed, scale, shift),
     st.integers(0, 2**32 - 1),
@@ -59,7 +59,7 @@ def searcher(**options):
     return model, search
 
 
-# Each is compiled once, so there are few: beam, n-best, normalization, alpha, patience.
+# Few, because each is compiled once: beam, n-best, normalization, alpha, patience.
 CONFIGURATIONS = [
     (1, 1, "average", 1.0, 1.0),
     (2, 1, "none", 0.0, 1.0),
@@ -92,7 +92,7 @@ def test_beam_search_equals_plain_python_search(configuration, drawn):
         )
         found = results_of(result, row)
         assert_same_results(found, expected)
-        # Sorted, those that ended before those that were cut, and none twice.
+        # Sorted, ended hypotheses before truncated ones, without duplicates.
         ranks = [(one.truncated, -one.score) for one in found]
         assert ranks == sorted(ranks)
         assert len({one.tokens for one in found}) == len(found)
@@ -113,7 +113,7 @@ def test_beam_search_equals_plain_python_search(configuration, drawn):
 @settings(max_examples=25, deadline=None)
 @given(drawn=tables)
 def test_a_beam_of_1_is_greedy_search(options, rules, drawn):
-    """However its one hypothesis is scored."""
+    """The score of the only hypothesis does not influence the search."""
     model, search = searcher(beam_size=1, **options)
     model.tables.assign(drawn)
     result = search(SOURCES)
@@ -127,7 +127,7 @@ def test_a_beam_of_1_is_greedy_search(options, rules, drawn):
             assert found.score == pytest.approx(expected.score, abs=1e-4)
 
 
-# So far below the others that whatever is added to it is lost, in float32 and in float64.
+# So low that adding any other score is lost in rounding, in float32 and in float64.
 HOPELESS, LOST = -1e9, -(2.0**80)
 
 
@@ -136,12 +136,12 @@ HOPELESS, LOST = -1e9, -(2.0**80)
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), good=st.integers(1, 4))
 def test_ties_go_to_the_earlier_hypothesis_and_then_to_the_lower_id(beam_size, ruled, seed, good):
-    """In every state as many tokens are equally likely, so at each step there is little else."""
+    """Every state has the same number of equally likely tokens, so most choices are ties."""
     generator = np.random.default_rng(seed)
     likely = generator.permuted(
         np.broadcast_to(np.arange(VOCABULARY) < good, (TABLES, STEPS, STATES, VOCABULARY)), axis=-1
     )
-    # A rule that never holds takes the other way through the search.
+    # A rule that never applies selects the other code path of the search.
     rule = {"forbidden_sequences": ((0, 0),)} if ruled else {}
     model, search = searcher(
         beam_size=beam_size, n_best=2, length_normalization="none", forbidden_tokens=(0,), **rule
@@ -160,8 +160,8 @@ def test_ties_go_to_the_earlier_hypothesis_and_then_to_the_lower_id(beam_size, r
         ]
 
 
-# As many as a processor's vectors hold. Where a row ends within one, what is computed for it is by
-# its place in the batch by one formula or by another, and these differ in the last bit.
+# A multiple of the SIMD vector size. If rows ended within a vector, the place in the batch would
+# select one of two formulas for a row, and their results differ in the last bit.
 ALIGNED = 16
 
 
@@ -186,7 +186,7 @@ def aligned():
     more=st.sampled_from([0, 3]),
 )
 def test_beam_search_is_bitwise_equal_in_any_batch_and_padding(seed, order, more):
-    """Where the arithmetic of a row is the same, not a bit of its result may differ."""
+    """An ALIGNED vocabulary gives every row the same arithmetic, so results are bit-identical."""
     model, search = aligned()
     model.tables.assign(
         np.random.default_rng(seed).normal(size=(TABLES, STEPS, STATES, ALIGNED)).astype("float32")

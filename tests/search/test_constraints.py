@@ -1,4 +1,4 @@
-"""Every rule for targets, each alone and all at once, against lists in plain Python."""
+"""Every rule for targets, alone and combined, against a plain Python search."""
 
 import functools
 
@@ -22,12 +22,12 @@ from keras_seq.search import beam_search
 pytestmark = pytest.mark.jax
 
 TABLES, STEPS, STATES, VOCABULARY = 3, 8, 7, 8
-# Lengths 1, 2 and 4: with ratio 1 and 4 tokens more, limits of 5, 6 and 8.
+# Source lengths 1, 2 and 4: a ratio of 1 and 4 extra tokens give limits of 5, 6 and 8.
 SOURCES = np.array([[4, 0, 0, 0], [5, 9, 0, 0], [6, 9, 9, 9]], "int32")
 LIMITS = (5, 6, 8)
 PREFIXES = np.array([[5, 5, 5], [4, 7, 0], [0, 0, 0]], "int32")
 
-# Each is compiled once: options of ours, and the same rules for the lists.
+# Search options, and the equivalent `Rules`. Each pair is compiled once.
 CONFIGURATIONS = {
     "least": ({"min_length": 3}, {"least": [3, 3, 3]}),
     "least by source": ({"min_length_ratio": 1.0}, {"least": [1, 2, 4]}),
@@ -101,7 +101,7 @@ def test_constrained_search_equals_plain_python_search(name, drawn):
     model, search, options = searcher(name)
     model.tables.assign(drawn)
     result = search(SOURCES)
-    # A prefix is followed by four tokens at least.
+    # The limit leaves room for at least four tokens after a prefix.
     limits = (7, 6, 8) if "prefix" in options else LIMITS
     for row, limit in enumerate(limits):
         chain = constrained(logits_of(drawn[row]), of_row(CONFIGURATIONS[name][1], row))

@@ -1,4 +1,4 @@
-"""CTC decoding against lists of all paths, in plain Python."""
+"""CTC decoding against an enumeration of all paths in plain Python."""
 
 import itertools
 
@@ -17,7 +17,7 @@ LENGTHS = [5, 5, 5, 5, 4, 2, 1, 0]
 MASK = np.arange(FRAMES) < np.array(LENGTHS)[:, None]
 LOGITS = (1.5 * np.random.default_rng(0).normal(size=(ROWS, FRAMES, VOCABULARY))).astype("float32")
 SPOILED = np.where(MASK[..., None], LOGITS, np.nan).astype("float32")
-# More than there are prefixes of five labels out of two.
+# More than the 63 prefixes of at most five labels, each one of two.
 ALL = 64
 
 
@@ -26,7 +26,7 @@ def collapsed(path):
 
 
 def of_all_paths(logits):
-    """(labels, probability), the most probable first."""
+    """Tuples of (labels, probability), the most probable first."""
     probabilities = np.exp(logits.astype("float64"))
     probabilities /= probabilities.sum(axis=1, keepdims=True)
     found = {}
@@ -38,7 +38,7 @@ def of_all_paths(logits):
 
 
 def run(search, logits, mask=None, **options):
-    """For each row a list of (labels, log-probability)."""
+    """Returns a list of (labels, log-probability) for each row."""
     arrays = [logits] if mask is None else [logits, mask]
     found = quick(lambda *tensors: search(*tensors, **options))(*map(ops.convert_to_tensor, arrays))
     labels, lengths, scores = map(ops.convert_to_numpy, found)
@@ -66,7 +66,7 @@ def test_wide_ctc_beam_finds_every_labeling_with_its_probability():
         [(labels, np.log(p)) for labels, p in of_all_paths(LOGITS[row, :length])]
         for row, length in enumerate(LENGTHS)
     ]
-    # Nothing was said in no time.
+    # The only output of a row without frames is empty.
     assert expected[-1] == [((), 0.0)]
     found = run(ctc_beam_search, SPOILED, MASK, beam_size=ALL, n_best=ALL)
     assert_same(found, expected)
@@ -78,7 +78,7 @@ def test_narrow_ctc_beam_scores_are_lower_bounds(beam_size):
         truth = dict(of_all_paths(LOGITS[row]))
         ((labels, score),) = found
         assert score <= np.log(truth[labels]) + 1e-4
-    # On the whole, wider beams find what is likelier.
+    # The widest beam finds labels that are at least as probable.
     wide = run(ctc_beam_search, LOGITS, beam_size=ALL)
     narrow = run(ctc_beam_search, LOGITS, beam_size=beam_size)
     for row in range(ROWS):
@@ -96,7 +96,7 @@ def test_ctc_greedy_search_finds_the_best_path():
 
 
 def test_ctc_beam_sums_paths_that_greedy_search_does_not():
-    # Graves' example: the blank is the likelier one at both frames, but not twice.
+    # Graves' example: the blank is likelier at both frames, but label 1 wins over all paths.
     logits = np.log([[[0.6, 0.4], [0.6, 0.4]]]).astype("float32")
     assert_same(run(ctc_greedy_search, logits), [[((), np.log(0.36))]])
     expected = [[((1,), np.log(0.64)), ((), np.log(0.36))]]
@@ -114,7 +114,7 @@ def test_padding_and_batch_mates_change_nothing(search, options):
     for row in (3, 5):
         alone = run(search, SPOILED[[row]], MASK[[row]], **options)
         assert_same(alone, expected[row : row + 1])
-    # The logits of a model say the blank where there is padding.
+    # The logits of a model predict the blank in padding.
     blank = np.where(MASK[..., None], LOGITS, [0.0, -1e9, -1e9]).astype("float32")
     assert_same(run(search, blank, **options), expected)
 

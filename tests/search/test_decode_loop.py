@@ -1,4 +1,4 @@
-"""Rows that are done leave a search every few steps, and what is found does not tell when."""
+"""Removing finished rows from a search every few steps does not change the results."""
 
 import keras
 import numpy as np
@@ -19,13 +19,13 @@ pytestmark = pytest.mark.jax
 
 ROWS, STEPS, STATES, VOCABULARY = 5, 3 * ROUND - 3, 7, 9
 LIMITS = {"max_length": STEPS, "max_length_ratio": 0.0, "max_length_extra": STEPS}
-# Row n looks up table n; its length is another in each row.
+# Row n reads table n, and each row has a different length.
 SOURCES = np.array([[4 + n, *[9] * n, *[0] * (ROWS - n)] for n in range(ROWS)], "int32")
 PREFIXES = np.array([[4, 5, 6, 0][:n] + [0] * (4 - n) for n in (0, 1, 2, 3, 2)], "int32")
 
 
 def make_tables():
-    """The later a row, the rarer its ends."""
+    """Tables in which later rows end less often."""
     tables = np.random.default_rng(5).normal(size=(ROWS, STEPS, STATES, VOCABULARY))
     tables[..., END] += np.linspace(2, -4, ROWS)[:, None, None]
     return tables.astype("float32")
@@ -64,7 +64,7 @@ def test_rows_leaving_a_batch_early_get_the_same_results_as_alone(name, prefixed
     assert tuple(together.tokens.shape) == (ROWS, together.lengths.shape[1], STEPS)
     find_alone = quick(find)
     for row in (0, 2, ROWS - 1):
-        # Of static shape, so nothing grows and nothing leaves.
+        # Shapes are static here, so no cache grows and no row is removed.
         alone = find_alone(*(ops.array(part[row : row + 1]) for part in given))
         assert_same_results(results_of(together, row), results_of(alone, 0), tolerance=1e-5)
 
@@ -86,7 +86,7 @@ TALKERS_SOURCES = np.array([[5, 8, 4, 3], [7, 3, 0, 0], [8, 8, 3, 0]], "int32")
 
 
 def talker(seed):
-    """A Transformer of which what it says depends on all that it said."""
+    """A Transformer whose predictions depend on all earlier tokens."""
     model = Transformer(VOCABULARY, VOCABULARY, 1, 2, units=8, feedforward_units=8, num_heads=2)
     reference_transformer.randomize(model, seed=seed)
     for weight in model.weights:
@@ -106,7 +106,7 @@ def test_search_with_moving_caches_equals_search_with_static_caches(ensemble):
         return beam_search(model, source, **options)
 
     moved = backend.compiled(find, model.variables, ranks=[2])(source)
-    # Of static shape: caches have room for all steps from the start.
+    # Shapes are static here: caches have room for all steps from the start.
     stayed = find(ops.array(source))
     for row in range(len(source)):
         assert_same_results(results_of(moved, row), results_of(stayed, row), tolerance=1e-4)
@@ -114,7 +114,7 @@ def test_search_with_moving_caches_equals_search_with_static_caches(ensemble):
 
 
 def found_and_places(model, source, function, options):
-    """What a search of static shape finds, and how many places its state got each time."""
+    """Results of a search with static shapes, and each cache length that it requests."""
     lengths = []
 
     class Noting:
@@ -189,7 +189,7 @@ def test_search_record_keeps_every_step_of_rows_that_left():
 
 
 class Counting(ChainModel):
-    """Counts the rows of which it is asked for a step."""
+    """A `ChainModel` that counts the rows for which it computes a step."""
 
     def __init__(self, tables):
         super().__init__(tables)
@@ -208,7 +208,7 @@ def test_finished_rows_cost_no_steps_from_the_next_round_on(function, options):
     found = backend.compiled(
         lambda source: function(model, source, **options, **LIMITS), model.variables, ranks=[2]
     )(SOURCES)
-    # With one hypothesis a row is done when that ends.
+    # With one hypothesis per row, a row is done when its hypothesis ends.
     steps = ops.convert_to_numpy(found.lengths)[:, 0]
     rounds = np.minimum(-(-steps // ROUND) * ROUND, steps.max())
     assert len(set(rounds)) >= 2

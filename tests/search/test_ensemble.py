@@ -1,4 +1,4 @@
-"""Several models as one: the mean of their probabilities."""
+"""Several models as one ensemble: the mean of their probabilities."""
 
 import numpy as np
 import pytest
@@ -31,7 +31,7 @@ def models():
 
 
 def probabilities(model, row, tokens):
-    """Of the next token, by numpy: on JAX each new length would be compiled."""
+    """Next-token probabilities from numpy, because JAX would compile each new length."""
     source, target = row[row != 0], np.array([2, *tokens])
     if isinstance(model, Transformer):
         weights = reference.named_arrays(model)

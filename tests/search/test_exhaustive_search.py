@@ -1,8 +1,7 @@
-"""A beam as wide as the space against every target there is, under every normalisation and rule.
+"""A beam as wide as the search space, against all targets under every normalization and rule.
 
-The rules are asked of whole targets here, so what a search strikes out step by step is found out
-where it is too much or too little; and a search that stops while a live hypothesis could still
-win does not find the best of all.
+The rules are checked on complete targets here. This reveals a step-by-step search that prunes
+too much or too little, and a search that stops while a live hypothesis could still win.
 """
 
 import functools
@@ -27,17 +26,17 @@ pytestmark = pytest.mark.jax
 
 # Steps, states and vocabulary of every table; at most TABLES rows in a batch.
 TABLES, STEPS, STATES, VOCABULARY = 3, 5, 7, 7
-# With ratio 1 and 2 tokens more, limits of 3, 4 and 5.
+# A ratio of 1 and 2 extra tokens give limits of 3, 4 and 5.
 SOURCES = np.array([[4, 0, 0], [5, 9, 0], [6, 9, 9]], "int32")
 LIMITS = (3, 4, 5)
-# Three words and a limit of 5: 1 + 3 + 9 + 27 + 81 targets that end, and 243 that are cut.
+# Three words and a limit of 5: 1 + 3 + 9 + 27 + 81 targets end, and 243 are truncated.
 SPACE = 364
 ANYTHING = (Rules(), Rules(), Rules())
 PREFIXES = np.array([[5, 5], [4, 0], [0, 0]], "int32")
 
 
 class Case:
-    """Options of ours, and the rules of each row that they mean."""
+    """Search options, and the equivalent `Rules` and length limit of each row."""
 
     def __init__(self, options, rules=ANYTHING, limits=LIMITS):
         self.options = {"n_best": 4, **options}
@@ -49,7 +48,7 @@ def same(**rules):
 
 
 SEQUENCES = ((4, 5), (6, END), (5, 5, 6))
-# A prefix is followed by two tokens at least.
+# The limit leaves room for at least two tokens after a prefix.
 BEGUN = {"prefix": PREFIXES}
 CASES = {
     "average 1, all of them": Case({"n_best": SPACE}),
@@ -116,7 +115,7 @@ def searcher(name):
     shift=st.sampled_from([-2.0, 0.0, 2.0]),
 )
 def test_beam_as_wide_as_the_search_space_finds_the_best_targets(name, seed, scale, shift):
-    # Scale 0: a model that is unsure at first and then sure, so that what looks poor early wins.
+    # Scale 0: a model that is unsure at first and then sure, so what looks poor early wins.
     scales = np.array([scale] * STEPS if scale else [1.0] + [8.0] * (STEPS - 1))
     drawn = np.random.default_rng(seed).normal(size=(TABLES, STEPS, STATES, VOCABULARY))
     drawn *= scales[:, None, None]

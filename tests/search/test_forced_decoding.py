@@ -25,7 +25,7 @@ def model():
 
 @pytest.fixture(scope="module")
 def scores_of(model):
-    """Compiled, as numpy arrays."""
+    """A compiled `forced_scores` that returns numpy arrays."""
     compiled = backend.compiled(
         lambda *arrays: forced_scores(model, *arrays), model.variables, ranks=[2, 2, 2]
     )

@@ -1,4 +1,4 @@
-"""The length penalties by their formulas."""
+"""Length penalties against their formulas."""
 
 import numpy as np
 import pytest

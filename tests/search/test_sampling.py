@@ -1,4 +1,4 @@
-"""Sampling: the frequencies of what is drawn, and that it depends on seed and source alone."""
+"""Sampling: the frequencies of samples, and their dependence on seed and source only."""
 
 import functools
 import itertools
@@ -34,7 +34,7 @@ def sampler(table=None, **options):
 
 
 def target_probabilities(*rules):
-    """Of every target of at most LIMIT tokens, cut ones too, by enumeration."""
+    """Probabilities of all ended and truncated targets of at most LIMIT tokens, by enumeration."""
     chain = constrained(logits_of(TABLE[0]), Rules())
     found = {}
     for length in range(LIMIT + 1):
@@ -63,7 +63,7 @@ def test_sample_frequencies_match_the_expected_probabilities(rules):
     for found in results_of(result, 0):
         counts[found.tokens] += 1
     assert all(expected[target] > 0 for target, times in counts.items() if times)
-    # Those seldom expected are counted together, as the test asks for.
+    # The chi-square test requires pooling rare targets.
     often = [target for target in expected if expected[target] * count >= 5]
     observed = [counts[target] for target in often]
     wanted = [expected[target] * count for target in often]
@@ -101,7 +101,7 @@ def test_samples_of_a_row_are_the_same_in_any_batch_and_padding():
     result = sampler(n_best=4, seed=3)(batch)
     assert results_of(result, 1) == alone
     assert results_of(result, 0) != alone != results_of(result, 2)
-    # And with more samples the first are the same.
+    # A larger `n_best` includes the samples of a smaller one.
     more = results_of(sampler(n_best=40, seed=3)(SOURCE), 0)
     assert set(alone) <= set(more)
 
@@ -116,13 +116,13 @@ def test_samples_differ_between_seeds_and_repeat_with_one_seed():
 
 @settings(max_examples=30, deadline=None)
 @given(
-    # Of one width in all, for which JAX compiles once.
+    # Padded to one width below, so that JAX compiles only once.
     ids=st.lists(st.integers(1, 2**31 - 1), min_size=1, max_size=6),
     seed=st.integers(0, 2**32 - 1),
     step=st.integers(0, 300),
 )
 def test_random_numbers_equal_plain_integer_arithmetic(ids, seed, step):
-    """On any backend, so what is drawn is the same on all."""
+    """Integer arithmetic makes samples identical on all backends."""
     expected = [uniform_number(ids, seed, n, step) for n in range(3)]
     keys = row_keys(keras.ops.array([[*ids, *[0] * (8 - len(ids))]], "int32"), seed)
     found = keras.ops.convert_to_numpy(uniform_numbers(keys, 3, keras.ops.array(step, "int32")))

@@ -1,7 +1,7 @@
-"""Both families of models, searched in every way that a backend has, against slow numpy models.
+"""Both model families, searched in every mode of a backend, against slow numpy models.
 
-What graph, eager, XLA and JAX find is compared with lists over the numpy models and so with each
-other: this file runs on JAX, too, see `test_backends.py`.
+Results of graph mode, eager mode, XLA and JAX are compared with plain Python searches over the
+numpy models. `test_backends.py` runs this file on JAX.
 """
 
 import functools
@@ -66,12 +66,12 @@ SEARCHES = {
 
 @functools.cache
 def model_of(family):
-    """A model of random weights, and the same in numpy: source and tokens -> logits of the next."""
+    """A model with random weights, and its numpy version: (source, tokens) to next-token logits."""
     if family == "transformer":
         model = Transformer(VOCABULARY, VOCABULARY, 2, 2, units=8, feedforward_units=8, num_heads=2)
         reference_transformer.randomize(model, seed=26)
         for weight in model.weights:
-            # So that it hears its source, and what it says depends on more than the last word.
+            # Larger kernels make predictions depend on the source and on all earlier tokens.
             weight.assign(weight * (4 if "kernel" in weight.path else 1))
     else:
         model = RecurrentSeq2Seq(VOCABULARY, VOCABULARY, **RECURRENT)
@@ -93,7 +93,7 @@ def model_of(family):
 
 @functools.cache
 def expected(family, name):
-    """What lists find for each row."""
+    """Results of the plain Python search for each row."""
     search, options = SEARCHES[name]
     found = []
     for row, prefix in zip(SOURCE, PREFIX, strict=True):
@@ -130,13 +130,13 @@ def found_by(family, name, way):
     if way == "xla":
         import tensorflow as tf
 
-        # XLA compiles for one shape.
+        # XLA compiles for a fixed shape.
         signature = [tf.TensorSpec(SOURCE.shape, tf.int32)]
         return tf.function(function, signature, autograph=False, jit_compile=True)(SOURCE)
     return backend.compiled(function, model.variables, ranks=[2])(SOURCE)
 
 
-# XLA takes seconds for each, and rules are the harder part.
+# XLA takes seconds per search. Only the hardest searches, those with rules, run on XLA.
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("way", "name"),
@@ -151,7 +151,7 @@ def test_model_search_equals_plain_python_search(family, name, way):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_models_distinguish_a_right_search_from_a_wrong_one(family):
-    """Neither is greedy search the best, nor do all end or all get cut, nor are samples alike."""
+    """Greedy search is not optimal, not all hypotheses end or are truncated, and samples differ."""
     beams = expected(family, "beam")
     assert len({found[0].tokens for found in beams}) > 1
     assert {one.truncated for found in beams for one in found} == {False, True}

@@ -1,6 +1,6 @@
-"""The search has the same options in Python, in the settings and in the commands; none impossible.
+"""Search options agree in Python, settings and commands, and invalid values are rejected.
 
-What they come to in `translate` and in an export: `tests/serving/test_search_everywhere.py`.
+`tests/serving/test_search_everywhere.py` tests the options in `translate` and exports.
 """
 
 import dataclasses
@@ -18,7 +18,7 @@ from keras_seq_cli.search_options import OPTIONS
 pytestmark = pytest.mark.jax
 
 FIELDS = SearchSettings.model_fields
-# In tokens for Python, where there is no vocabulary to cut texts by.
+# Python takes tokens, because it has no vocabulary to tokenize texts with.
 OTHERWISE_IN_PYTHON = {
     "method": ("beam_search", "sample"),
     "forbidden": ("forbidden_tokens", "forbidden_sequences"),
@@ -67,22 +67,22 @@ def test_unknown_search_option_raises_type_error(search):
 
 SAMPLING = {"method": "sampling"}
 IMPOSSIBLE = [
-    # Of a beam.
+    # Beam search.
     ({"n_best": 6}, "n_best: received 6, expected at most search.beam_size (5)"),
     ({"beam_size": 2, "n_best": 3}, "n_best: received 3, expected at most search.beam_size (2)"),
     ({"beam_size": 0}, "beam_size: received 0, expected an integer, at least 1"),
     ({"n_best": 0}, "n_best: received 0, expected an integer, at least 1"),
     ({"patience": 0}, "patience: received 0, expected a number, at least 0.001"),
     ({"coverage_penalty": -1}, "coverage_penalty: received -1, expected a number, at least 0"),
-    # Of sampling, asked of a beam.
+    # Sampling options with beam search.
     ({"temperature": 0.7}, "temperature: received 0.7, which is for sampling, and search.method"),
     ({"top_k": 3}, "top_k: received 3, which is for sampling, and search.method is beam"),
     ({"top_p": 0.9}, "top_p: received 0.9, which is for sampling, and search.method is beam"),
     ({"seed": 1}, "seed: received 1, which is for sampling, and search.method is beam"),
-    # Of a beam, asked of sampling.
+    # Beam search options with sampling.
     (SAMPLING | {"patience": 2.0}, "patience: received 2.0, which is for a beam, and search."),
     (SAMPLING | {"coverage_penalty": 0.1}, "coverage_penalty: received 0.1, which is for a beam"),
-    # Of sampling.
+    # Sampling.
     (SAMPLING | {"temperature": 0}, "temperature: received 0, expected a number, at least 0.001"),
     (SAMPLING | {"top_p": 0}, "top_p: received 0, expected a number, above 0 and at most 1"),
     (SAMPLING | {"top_p": 1.01}, "top_p: received 1.01, expected a number, above 0 and at most 1"),
@@ -90,7 +90,7 @@ IMPOSSIBLE = [
     (SAMPLING | {"seed": -1}, "seed: received -1, expected an integer, at least 0"),
     (SAMPLING | {"seed": 2**32}, "seed: received 4294967296, expected an integer, at least 0 and"),
     ({"method": "greedy"}, "method: received 'greedy', expected 'beam' or 'sampling'"),
-    # Of lengths.
+    # Lengths.
     ({"min_length": 257}, "min_length: received 257, expected at most search.max_length (256)"),
     ({"max_length": 3, "min_length": 4}, "expected at most search.max_length (3)"),
     (
@@ -100,10 +100,10 @@ IMPOSSIBLE = [
     ({"min_length": 0}, "min_length: received 0, expected an integer, at least 1"),
     ({"max_length_extra": 0}, "max_length_extra: received 0, expected an integer, at least 1"),
     ({"max_length_ratio": -1}, "max_length_ratio: received -1, expected a number, at least 0"),
-    # Of scores.
+    # Scores.
     ({"length_normalization": "mean"}, "received 'mean', expected 'average', 'gnmt' or 'none'"),
     ({"alpha": -0.5}, "alpha: received -0.5, expected a number, at least 0"),
-    # Of what may be said.
+    # Rules for the output.
     ({"no_repeat_ngram_size": -1}, "no_repeat_ngram_size: received -1, expected an integer"),
     ({"repetition_penalty": 0}, "repetition_penalty: received 0, expected a number, at least"),
     ({"prefix": ""}, "prefix: received '', expected text"),
@@ -135,7 +135,7 @@ def test_python_rejects_the_same_values_as_the_settings(given):
 
 
 def test_every_search_setting_has_a_rejected_value_case():
-    """But batch_size, whose bounds are tested with those of all settings."""
+    """The bounds of `batch_size` are tested with those of all settings."""
     assert {name for given, _ in IMPOSSIBLE for name in given} == set(FIELDS) - {"batch_size"}
 
 

@@ -1,4 +1,4 @@
-"""The largest few, against numpy's sort."""
+"""The largest k values, against numpy's sort."""
 
 import functools
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.jax
 
 
 def by_sorting(values, count):
-    # A stable sort of the negatives leaves ties in the order of their places.
+    # A stable sort of the negated values keeps ties in index order.
     index = np.argsort(-values, axis=-1, kind="stable")[..., :count]
     return np.take_along_axis(values, index, axis=-1), index
 

@@ -1,4 +1,4 @@
-"""Settings: layers, bounds, suggestions, and text that would do harm."""
+"""Settings: layers, bounds, suggestions for typos, and hostile text."""
 
 import time
 
@@ -177,7 +177,7 @@ def test_unknown_preset_suggests_the_closest_name():
 
 
 def test_numeric_settings_outside_the_model_section_have_bounds():
-    """Whatever the number, some bound refuses it when it is absurd."""
+    """The bounds reject absurdly large and absurdly small numbers."""
     unbounded = []
     for key in setting_keys():
         if key.startswith("model."):
@@ -256,7 +256,7 @@ def test_the_preset_follows_the_size_of_the_corpus():
     }
     assert reasons == {
         "rnn": "the size of the corpus (10,000,000 pairs, more than 100,000)",
-        # One for every size.
+        # This family has one preset for all sizes.
         "classifier-bag": "the model's family",
     }
 
@@ -271,19 +271,19 @@ def test_the_preset_follows_the_units_of_a_small_corpus():
 
 @pytest.mark.parametrize("make", [sentences, symbols])
 def test_a_small_corpus_has_settings_in_proportion(make):
-    """Every part of a training fits into it, whatever the size."""
+    """Warmup, validation and weight averaging fit into the training of a corpus of any size."""
     for pairs in (1, 30, 800, 5_000, 20_000):
         shape = make(pairs)
         name, _ = choose_preset(shape)
         family = PRESETS[name]["model"]["family"]
         settings = load_settings(preset=name, adjustments=in_proportion(shape, family))
         training = settings.training
-        # Joined pairs are twice as long.
+        # Concatenated pairs are twice as long.
         tokens = pairs * (shape.tokens + 1) * (1 + 2 * settings.data.concatenation)
         updates = training.max_epochs * max(1, tokens / training.batch_tokens)
         assert training.warmup_steps <= max(50, updates / 10)
         assert 4 <= updates / training.validate_every or updates < 100
-        # The averaged weights are those of a part of the training.
+        # The weight average covers only a part of the training.
         assert 1 / (1 - training.ema) <= max(updates / 4, 100)
 
 

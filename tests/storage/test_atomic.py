@@ -1,4 +1,4 @@
-"""Atomic writes: complete or absent, and never through a link that lies in the directory."""
+"""Atomic writes: complete or absent, and never through a link in the directory."""
 
 import os
 import stat
@@ -76,7 +76,7 @@ def test_no_predictable_temporary_name_is_written_through(folder, outside, monke
     (folder / ".tmp-probe").symlink_to(outside)
     write_file(folder / "a", b"new")
     check_writable(folder)
-    # Even a name that is guessed is refused, because it must not exist.
+    # A guessed name raises an error, because a temporary file must not exist beforehand.
     monkeypatch.setattr("secrets.token_hex", lambda size: "0")
     (folder / ".tmp-a-0").symlink_to(outside)
     (folder / ".tmp-probe-0").symlink_to(outside)

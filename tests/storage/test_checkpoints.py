@@ -1,4 +1,4 @@
-"""Checkpoints: what a kill, a full disk or a flipped bit can do to them."""
+"""Checkpoints survive kills, full disks and flipped bits."""
 
 import hashlib
 import json
@@ -119,10 +119,10 @@ def test_flipped_bit_in_a_checkpoint_file_is_detected(run, reopened, notices, na
         try:
             loaded = reopened().load_checkpoint(BOTH)
         except InputError as error:
-            # The format's number made a greater one.
+            # The flipped bit raised the format number.
             assert name == "MANIFEST.json" and "newer keras-seq" in str(error)
             continue
-        # White space of the manifest is the one place where a bit may do no harm.
+        # Only a flip in the white space of the manifest is harmless.
         assert loaded.step == 1 or (
             name == "MANIFEST.json" and loaded.tensors["weights"]["rate"] == 2
         )
@@ -182,7 +182,7 @@ def test_leftovers_of_a_killed_save_are_ignored_and_removed_by_next_save(run, re
     again = reopened()
     assert again.checkpoints.steps == [1]
     assert again.load_checkpoint(BOTH).step == 1
-    # One who only reads must not delete what another is writing just now.
+    # A reader must not delete files that another process may still be writing.
     assert left.exists()
     save(again, 2)
     assert not left.exists()
@@ -209,13 +209,13 @@ def test_kills_at_any_moment_lose_at_most_the_save_under_way(tmp_path):
     for kill in kills:
         assert kill["killed"] and kill["notices"] == []
         assert kill["done"] <= kill["best"] <= kill["latest"] <= kill["done"] + 1
-    # They were killed where it hurts.
+    # Some processes were killed while writing.
     assert sum(kill["writing"] for kill in kills) >= 5
 
 
 @pytest.mark.skipif(os.name != "posix", reason="kill -9 is of POSIX")
 def test_kill_before_any_line_of_a_save_leaves_complete_checkpoints(tmp_path):
-    """Between two files, between rename and pointer, while an old one is deleted: all of them."""
+    """Kills between two files, between rename and pointer update, and while deleting an old one."""
     memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else tmp_path) as folder:
         said = killed_saves("lines", folder)
@@ -223,12 +223,12 @@ def test_kill_before_any_line_of_a_save_leaves_complete_checkpoints(tmp_path):
     assert len(kills) > 200
     assert [kill["killed"] for kill in kills] == [True] * (len(kills) - 1) + [False]
     assert kills[-1]["ended_well"]
-    # What was whole before is read until what is new is whole: no step back, none between.
+    # The old checkpoint is read until the new one is complete. The step never decreases.
     for which, before in (("latest", 3), ("best", 1)):
         found = [kill[which] for kill in kills]
         assert found == sorted(found) and set(found) == {before, 4}
     assert [kill for kill in kills if kill["notices"]] == []
-    # Many died with half a checkpoint on the disk, many while an old one was deleted.
+    # Many died with half a checkpoint on disk, and many while deleting an old checkpoint.
     assert sum(kill["writing"] for kill in kills) > 50
     assert sum(kill["old"] for kill in kills) > 20
     for line in after:
@@ -242,7 +242,7 @@ def test_earlier_checkpoint_is_kept_when_the_disk_is_full(run, monkeypatch):
     real_open = open
 
     def open_full(path, mode="r", **options):
-        # The device that takes no byte, under the name of the second file.
+        # The device that accepts no bytes, under the name of the second file.
         if "training.safetensors" in str(path) and "x" in mode:
             return real_open("/dev/full", "wb")
         return real_open(path, mode, **options)

@@ -1,4 +1,4 @@
-"""Reads of files from elsewhere: no links, no pipes, no devices, and bounds on size."""
+"""Reads of untrusted files: no links, pipes or devices, and bounds on size."""
 
 import hashlib
 import os
@@ -18,7 +18,7 @@ from keras_seq.text import InputError
 
 @pytest.fixture
 def entries(tmp_path):
-    """One of each kind, by kind."""
+    """One directory entry of each kind, by kind."""
     file = tmp_path / "file"
     file.write_bytes(b"content")
     (tmp_path / "link").symlink_to(file)

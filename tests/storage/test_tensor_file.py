@@ -1,4 +1,4 @@
-"""The tensor file, held against the safetensors package."""
+"""Tensor files against the safetensors package."""
 
 import hashlib
 

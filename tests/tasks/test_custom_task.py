@@ -1,4 +1,4 @@
-"""A task from outside the package trains, resumes, answers and is exported like the others."""
+"""A task from outside the package trains, resumes, predicts and exports like a built-in task."""
 
 import inspect
 import random
@@ -18,12 +18,12 @@ pytestmark = pytest.mark.slow
 def registered():
     word_count.register()
     yield
-    # Other tests list all tasks and settings.
+    # Unregister the task, because other tests list all tasks and settings.
     keras_seq.tasks.unregister_task(word_count.WordCount(), word_count.CounterSettings)
 
 
 def labeled(count, seed):
-    """Lines of one to four words, and how many they are."""
+    """Lines of one to four words, and their word counts."""
     generator = random.Random(seed)
     lines = [
         " ".join(generator.choices(["a", "dog", "runs", "far"], k=generator.randint(1, 4)))

@@ -1,4 +1,4 @@
-"""A task of a user's: how many words a text has, by a model that adds up a number per token."""
+"""A custom task that predicts the word count of a text from a sum over its tokens."""
 
 from typing import Literal
 
@@ -20,7 +20,7 @@ class CounterSettings(ModelSection):
 
 
 class Counter(keras.Model):
-    """Logits of the counts, from the sum of one learned vector for each token."""
+    """Logits of the counts, from the sum of a learned vector for each token."""
 
     def __init__(self, vocabulary_size, num_labels, units, dtype=None):
         source = keras.Input((None,), dtype="int32", name="source")

@@ -1,4 +1,4 @@
-"""A text as numbers: what is a word, what is left out, and how much memory it takes."""
+"""The corpus of word vectors: its words, the words that it skips, and its memory use."""
 
 import subprocess
 import sys
@@ -18,7 +18,7 @@ def write(folder, content, name="text.txt"):
 
 
 def sentences(corpus):
-    """The text again."""
+    """Reconstructs the text of a corpus."""
     words = [corpus.words[place] if place != END else "\n" for b in corpus.blocks() for place in b]
     return " ".join(words).split("\n")[:-1]
 
@@ -38,13 +38,12 @@ def test_corpus_unifies_unicode_forms_and_optionally_case(tmp_path):
 
 
 def test_long_line_is_split_into_several_sentences(tmp_path):
-    """Of a text that is one line, as some are; a line of megabytes is cut at its spaces."""
+    """Splits a text that is a single line of megabytes at its spaces."""
     words = [f"w{number % 700}" for number in range(300_000)]
     corpus = Corpus(write(tmp_path, " ".join(words)), min_count=1)
     found = sentences(corpus)
     assert " ".join(found).split() == words
     assert max(len(one.split()) for one in found) == LONGEST
-    # Blocks are small.
     assert max(map(len, corpus.blocks())) < 13_000
 
 
@@ -62,10 +61,10 @@ for path in sys.argv[1:]:
 
 
 def test_corpus_memory_does_not_grow_with_text_length(tmp_path):
-    """Four times the text takes no more of it; its numbers alone would take 1.5 MB more."""
+    """Four times the text needs no more memory; its numbers alone would need 1.5 MB more."""
     line = " ".join(f"w{number}" for number in range(500)) + "\n"
     paths = [write(tmp_path, line * lines, f"{lines}.txt") for lines in (250, 1_000)]
-    # A process of its own: threads of earlier tests take memory, too.
+    # A separate process, because threads of earlier tests also allocate memory.
     command = [sys.executable, "-c", MEMORY, *map(str, paths)]
     done = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True)
     short, long = map(int, done.stdout.split())
@@ -88,7 +87,7 @@ def test_corpus_rejects_too_few_words_and_invalid_utf_8(tmp_path, content, messa
 
 
 def test_character_ngrams_equal_the_example_of_the_paper():
-    """The example of section 3.2 of the paper."""
+    """Uses the example in section 3.2 of the fastText paper."""
     assert character_ngrams("where", 3, 3) == ["<wh", "whe", "her", "ere", "re>"]
     assert character_ngrams("ab", 3, 6) == ["<ab", "ab>"]
     assert "where" in character_ngrams("where") and "<where>" not in character_ngrams("where", 3, 9)

@@ -1,4 +1,4 @@
-"""GloVe: counts against a plain loop, weights against the paper, a step against the gradient."""
+"""GloVe: counts against a plain loop, weights against the paper, steps against the gradient."""
 
 import math
 from collections import defaultdict
@@ -37,7 +37,7 @@ def test_pairs_count_the_inverse_of_their_distance(window):
     assert len(rows) == len(expected)
     for row, column, found in zip(rows, columns, sums, strict=True):
         assert found == pytest.approx(expected[row, column], rel=1e-5)
-    # A word beside itself as well.
+    # A word also co-occurs with itself.
     assert (rows == columns).any()
 
 
@@ -59,7 +59,7 @@ def test_glove_weights_equal_the_formula_of_the_paper(count, expected):
 
 
 def loss_of(word, context, biases, count):
-    """Section 3 of the paper: minus the logarithm, and its factor of a half."""
+    """The weighted squared error of section 3 of the paper, multiplied by 1/2."""
     share = min(1, (count / 100) ** 0.75)
     return share * (word @ context + sum(biases) - math.log(count)) ** 2 / 2
 
@@ -95,6 +95,6 @@ def test_a_step_follows_the_gradient_by_adagrad(count):
     for part, gradient, found in zip(parts, gradients, changed, strict=True):
         expected = part - 0.05 * gradient / np.sqrt(1 + gradient**2)
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
-    # And nothing else.
+    # Other rows do not change.
     assert (tables.vectors[0, 0] == before[0][0, 0]).all()
     assert (tables.vectors[0, 2] == before[0][0, 2]).all()

@@ -1,4 +1,4 @@
-"""A map of words: near on the plane what is near in truth; the page in a browser."""
+"""The map of word vectors keeps clusters together, and its page works in a browser."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from keras_seq.vectors.mapping import map_page
 
 @pytest.fixture(scope="module")
 def clustered():
-    """Three bundles of vectors; a word of one is markup."""
+    """Vectors in three clusters; one of the words is markup."""
     chance = np.random.default_rng(0)
     centres = np.eye(3, 6) * 5
     words = [f"{name}{number}" for name in "abc" for number in range(12)]
@@ -61,7 +61,7 @@ def test_map_page_shows_and_searches_words_in_a_browser(tmp_path, clustered, pla
     shown = [one.text for one in find(browser, "#map text")]
     assert shown == clustered.words
     assert find(browser, "h1")[0].text == "Map of v.txt"
-    # Words are where the map has them, but for one scale and the direction of y.
+    # Words appear where the map has them, up to a common scale and the direction of y.
     circles = find(browser, "#map circle")
     found = np.array([[float(one.get_attribute(name)) for name in ("cx", "cy")] for one in circles])
     scale = np.ptp(found, axis=0) / np.ptp(places, axis=0)
@@ -69,7 +69,7 @@ def test_map_page_shows_and_searches_words_in_a_browser(tmp_path, clustered, pla
     np.testing.assert_allclose(
         found[:, 1].max() - found[:, 1], (places[:, 1] - places[:, 1].min()) * scale[1], atol=0.1
     )
-    # A word that has the focus tells its neighbours.
+    # A focused word shows its neighbors.
     browser.execute_script("document.querySelectorAll('#map g')[14].focus()")
     told = find(browser, "#told")[0].text
     assert told.startswith("b2: ")

@@ -1,4 +1,4 @@
-"""Each loss against finite differences, a tree against the definition, a text against a loop."""
+"""Word vector losses against finite differences, Huffman trees, training against a loop."""
 
 import heapq
 
@@ -37,7 +37,7 @@ def random(*shape):
 
 
 def differences(loss, values):
-    """The gradient of a function of an array, by central differences in float64."""
+    """Gradient of `loss` at `values`, by central differences in float64."""
     values = values.astype(np.float64)
     found = np.zeros_like(values)
     for place in np.ndindex(values.shape):
@@ -51,7 +51,7 @@ def differences(loss, values):
 
 
 def noise_drawn(target, count):
-    """The words of noise that a step with the same state draws."""
+    """Noise words that a step with the same random state draws, without the target."""
     noise, drawn = noise_table(COUNTS), state()
     words = [draw_noise(drawn, noise.chances, noise.aliases) for _ in range(count)]
     return [word for word in words if word != target]
@@ -59,7 +59,7 @@ def noise_drawn(target, count):
 
 def negative_loss(hidden, outputs, target):
     scores = outputs @ hidden
-    # A word that is drawn twice is there twice.
+    # A word that is sampled twice counts twice.
     return -np.log(sigmoid(scores[target])) - sum(
         np.log(sigmoid(-scores[word])) for word in noise_drawn(target, 3)
     )
@@ -119,12 +119,12 @@ def test_huffman_code_is_shortest_and_prefix_free(counts):
     turns = ["".join(str(int(label)) for _, label in code) for code in codes]
     assert not any(a != b and b.startswith(a) for a in turns for b in turns)
     assert len({node for code in codes for node, _ in code}) == len(counts) - 1
-    # A node is reached by one way only.
+    # Each node has only one path from the root.
     before = {}
     for code in codes:
         for place, (node, _) in enumerate(code):
             assert before.setdefault(node, code[:place]) == code[:place]
-    # The length of the best code is the sum of the weights of all inner nodes.
+    # The length of an optimal code is the sum of the weights of all inner nodes.
     heap, best = counts.tolist(), 0
     heapq.heapify(heap)
     while len(heap) > 1:
@@ -158,7 +158,7 @@ def tables(loss=SOFTMAX, keep=None, rows=None, inputs=WORDS):
 
 
 def test_frequent_words_are_subsampled_at_the_expected_rate():
-    """Of pairs of a frequent word f and a rare one, f stays in sqrt(t / f) of them."""
+    """A frequent word f stays in a share sqrt(t / f) of its pairs with a rare word."""
     keep = keep_chances(np.array([90, 10]), 0.1)
     np.testing.assert_allclose(keep, [np.sqrt(0.1 / 0.9), 1])
     assert keep_chances(np.array([90, 10]), 0).tolist() == [1, 1]
@@ -167,12 +167,12 @@ def test_frequent_words_are_subsampled_at_the_expected_rate():
     count = 20_000
     block = np.tile(np.array([0, 1, -1], np.int32), count)
     made = train_block(block, tables(keep=chances), False, NEGATIVE, 1, 1, np.float32(0), state(5))
-    # Either predicts the other, if both are there.
+    # If both words stay, each predicts the other.
     assert made / 2 / count == pytest.approx(keep[0], abs=0.02)
 
 
 def test_window_sizes_are_sampled_with_the_expected_mean():
-    """A word meets 2, 4 .. 10 others: 6 in the mean."""
+    """A word has 2, 4 .. 10 neighbors: 6 on average."""
     block = np.array([*[1] * 1000, -1], np.int32)
     made = [
         train_block(block, tables(), False, NEGATIVE, 5, 1, np.float32(0), state(seed))
@@ -182,7 +182,7 @@ def test_window_sizes_are_sampled_with_the_expected_mean():
 
 
 def reference(block, found, bag, rows):
-    """The same by plain numpy in float64, with a window of 1 and the whole softmax."""
+    """The same training step in plain float64 numpy, with window 1 and the full softmax."""
     inputs, outputs = found.inputs.astype(float), found.outputs.astype(float)
     for middle, word in enumerate(block):
         places = [place for place in (middle - 1, middle + 1) if 0 <= place < len(block)]
@@ -238,6 +238,6 @@ def test_hierarchical_training_of_a_block_equals_single_steps():
 
 def test_function_without_a_cache_file_is_still_compiled():
     names: dict = {}
-    # A function without a file has no place for it.
+    # A function without a source file has no location for a cache file.
     exec("def add(a, b):\n    return a + b\n", names)
     assert compiled(names["add"])(2, 3) == 5

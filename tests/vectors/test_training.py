@@ -1,4 +1,4 @@
-"""A planted structure is found, as well as gensim finds it; the same seed gives the same."""
+"""Training finds planted structure as well as gensim does, and is deterministic for a seed."""
 
 import importlib.util
 from pathlib import Path
@@ -58,7 +58,7 @@ def gensim_scores(text, method, loss):
         seed=3,
         corpus_file=str(text),
     )
-    # Its table has a row for each bucket: fewer of them, less memory.
+    # The table of gensim has a row for each bucket, so fewer buckets need less memory.
     model = FastText(bucket=20_000, **options) if method == "fasttext" else Word2Vec(**options)
     found = model.wv
     return (
@@ -76,15 +76,15 @@ def test_training_finds_planted_clusters_and_analogies(text, method, loss):
     found = scores(train(text, method, loss, **CASES[method, loss]))
     if (method, loss) in list(CASES)[:5]:
         expected = gensim_scores(text, method, loss)
-        # Which words share a branch of the tree is chance where counts are nearly equal: with
-        # gensim's tree and its way of skipping words ours finds as many.
+        # For nearly equal counts, chance decides which words share a branch of the Huffman tree.
+        # With gensim's tree and subsampling, this library finds as many analogies.
         assert found[1] >= expected[1] - (0.2 if loss == "hierarchical" else 0.05)
         assert found[0] >= expected[0] - 0.02
     assert found[0] > 0.9
 
 
 def test_vectors_agree_with_those_of_gensim(text):
-    """As much as those of gensim agree with each other under another seed, nearly."""
+    """Similarities agree with gensim's almost as well as those of two gensim seeds agree."""
     from gensim.models import Word2Vec
 
     theirs = [
@@ -121,7 +121,7 @@ def test_training_with_several_threads_finds_planted_clusters(text, method):
 
 
 def test_unseen_word_is_near_its_word_family(tmp_path):
-    """Words of two families by their letters, one of each left out of the text."""
+    """The words of a family share letters; one word of each family is missing from the text."""
     from random import Random
 
     chance = Random(1)

@@ -1,4 +1,4 @@
-"""Vectors in files and out of them, with gensim at the other end; neighbours and analogies."""
+"""Saved and loaded vectors, compatibility with gensim, neighbors and analogies."""
 
 import numpy as np
 import pytest
@@ -73,7 +73,7 @@ def test_nearest_handles_vectors_ties_zeros_and_large_counts():
     assert ours.nearest("a", 1, without=["b"])[0][0] == "c"
     assert ours.nearest("zero", 1) == [("a", 0.0)]
     assert cosine(np.zeros(2), np.ones(2)) == 0
-    # Squares of these are no float32 numbers.
+    # The squares of these numbers overflow or underflow in float32.
     huge = WordVectors(["a", "b"], [[3e30, 4e30], [3e-30, 4e-30]])
     assert huge.cosine("a", "b") == pytest.approx(1)
     assert huge.nearest("a")[0][1] == pytest.approx(1, abs=1e-6)
@@ -92,7 +92,7 @@ def test_ngram_vectors_are_saved_beside_the_vectors(tmp_path):
     for one in (ours, again):
         np.testing.assert_allclose(one["dog"], expected, rtol=1e-6)
         assert "dog" in one and "qqq" not in one
-    # Vectors without parts take the place of both.
+    # Saving vectors without n-grams replaces both files.
     vectors().save(path)
     assert list(tmp_path.iterdir()) == [path]
     assert "dog" not in WordVectors.load(path)
