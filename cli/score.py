@@ -46,7 +46,7 @@ def score(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Score hypotheses by BLEU, chrF and TER with sacreBLEU signatures, or by --metric."""
+    """Score hypotheses by --metric, or by BLEU, chrF and TER with sacreBLEU signatures."""
     from keras_seq.scoring import METRICS, compare, scores_by_name
     from keras_seq.text import InputError
 
