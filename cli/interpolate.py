@@ -13,7 +13,7 @@ from keras_seq_cli.search_options import with_search_options
 from keras_seq_cli.shared_options import Which
 
 
-# Omit the options that need attention, a source length or several texts per latent code.
+# Omit the options that use attention weights, a source length or several texts per latent code.
 @functools.partial(
     with_search_options,
     without=("coverage_penalty", "min_length_ratio", "max_length_ratio", "n_best"),

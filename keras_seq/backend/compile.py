@@ -87,7 +87,7 @@ def on_host(function: Callable[..., np.ndarray], shape: Sequence[int], *arrays: 
 
 
 def wants_static_shapes() -> bool:
-    """Returns True if each new shape is compiled, so batches should have few shapes."""
+    """Returns True if the backend compiles a program for each new shape of its inputs."""
     return name() == "jax"
 
 

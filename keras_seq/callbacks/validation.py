@@ -127,7 +127,7 @@ class Validation(PeriodicCallback):
 
     def _act(self) -> None:
         results = self.results = self.evaluate(self.step)
-        # Set after the evaluation: a checkpoint saved during it must not count it as done.
+        # Set after the evaluation: a run resumed from a checkpoint saved during it evaluates again.
         self._acted_at = self.step
         if self.report:
             self.report(self.step, results)

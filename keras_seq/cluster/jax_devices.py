@@ -14,8 +14,8 @@ import numpy as np
 from keras_seq.cluster.alone import Cluster, Numbers, describe
 from keras_seq.runtime.devices import Devices, count_used
 
-# Kernels applied to the output of another kernel are split along their input, all other kernels
-# along their output.
+# The second kernel of two in a row is split along its input axis, all other kernels along their
+# output axis.
 _SPLIT_INPUT = re.compile(r"(output_kernel|projection/kernel|embeddings)$")
 _SPLIT_OUTPUT = re.compile(r"(kernel|qkv_bias|query_bias|key_value_bias|hidden/bias)$")
 

@@ -138,7 +138,7 @@ class TensorFlowCluster(TensorFlowLoop):
         if self.hosts == 1:
             return array
         rows = np.zeros((self.hosts, len(array)), np.int64)
-        # Sum the floats as integers: adding 0 to an integer keeps all bits, even of infinity.
+        # Sum the floats as integers: adding 0 to an integer returns exactly the same bits.
         rows[self.host] = array.view(np.int64)
         return self._sum_over_hosts(rows).view(np.float64).max(axis=0)
 

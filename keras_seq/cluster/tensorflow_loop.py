@@ -12,7 +12,7 @@ import tensorflow as tf
 from keras_seq import backend
 from keras_seq.cluster.alone import Batches, Cluster
 
-# Makes an update with a batch and returns its loss.
+# Updates the weights with one batch and returns the loss.
 Update = Callable[[Any], Any]
 Updates = contextlib.AbstractContextManager[Update]
 

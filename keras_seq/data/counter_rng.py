@@ -11,7 +11,7 @@ _FACTORS = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 
 class Purpose(enum.IntEnum):
-    """Purposes of random numbers. The numbers of different purposes are independent."""
+    """Uses of random numbers, each with its own independent stream."""
 
     SOURCE_WORDS = 1
     TARGET_WORDS = 2

@@ -306,7 +306,7 @@ def _flat_links(
     source_lengths: np.ndarray,
     target_lengths: np.ndarray,
 ) -> np.ndarray:
-    """Concatenates and validates the links of all pairs: int64 `(L, 2)`."""
+    """Validates the word alignment links of all pairs and concatenates them: int64 `(L, 2)`."""
     flat = np.array([link for links in buffer for link in links], np.int64).reshape(-1, 2)
     counts = _lengths(buffer)
     limits = np.stack([source_lengths, target_lengths], axis=1).repeat(counts, axis=0)

@@ -89,7 +89,7 @@ def _entity_f1(references: Lines, predictions: Lines) -> Callable[[np.ndarray], 
     return lambda counts: float(2 * (counts @ correct) / max(counts @ total, 1))
 
 
-# Each factory returns a function that maps the count of each line in a resample to the metric.
+# Each factory returns a function from a bootstrap resample (how often it has each line) to a score.
 _RESAMPLED: dict[str, Callable[[Lines, Lines], Callable[[np.ndarray], float]]] = {
     "accuracy": _accuracy,
     "macro_f1": _macro_f1,

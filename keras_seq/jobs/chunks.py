@@ -30,7 +30,7 @@ class Chunk(NamedTuple):
 
     @property
     def key(self) -> str:
-        """Hash of the text and the number of the first line."""
+        """Hash computed from the text and the number of the first line."""
         digest = hashlib.sha256(b"%d\n" % self.first)
         digest.update(self.body)
         return digest.hexdigest()[:16]

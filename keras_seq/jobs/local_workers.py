@@ -71,7 +71,7 @@ def default_workers(cores: int) -> int:
 
 
 class _Worker:
-    """A worker process, with a thread that sends chunks and restarts an ended process."""
+    """A worker process and its thread, which sends chunks and replaces the process if it dies."""
 
     def __init__(
         self,

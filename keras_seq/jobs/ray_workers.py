@@ -19,7 +19,7 @@ from keras_seq.text import InputError, Notice
 
 _WAIT_SECONDS = 30.0
 _CONNECT_SECONDS = 10.0
-# Number of failed worker starts in a row after which the job fails.
+# The job fails after this number of consecutive failed worker starts.
 _STARTS = 3
 
 
@@ -173,7 +173,7 @@ class _WorkerPool:
                     yield chunk, answer
 
     def _start_worker(self) -> None:
-        # Disable Ray's own restarts, so that an error can name the chunk that ended a worker.
+        # Disable Ray's own restarts, so that an error can name the chunk that crashed a worker.
         actor = self._ray.remote(num_cpus=self._cores, max_restarts=0, max_task_retries=0)
         worker = actor(_Worker).remote(self._task, self._cores)
         self._pending[worker.ready.remote()] = (worker, None)

@@ -78,7 +78,7 @@ def read_record(path: Path) -> dict[str, Any] | None:
 
 
 def check_same_job(stored: Mapping[str, Any], requested: Mapping[str, Any], where: Path) -> None:
-    """Raises InputError if the directory `where` has results of a job with different inputs."""
+    """Raises InputError if a directory has results of a job with different inputs."""
     differences = [
         f"{key} {_show(stored.get(key))} -> {_show(requested.get(key))}"
         for key in {**stored, **requested}

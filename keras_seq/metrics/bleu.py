@@ -154,7 +154,7 @@ def _equal_ngrams(shorter: Any, left: Any, right: Any, order: int) -> Any:
     `shorter` is the result for n-grams of `order - 1` tokens; None if `order` is 1.
     """
     shift = order - 1
-    # Shift to the last token of each n-gram. The fill values differ from every id.
+    # Compare tokens at the same offset in each n-gram. The padding differs from every id.
     left = ops.pad(left[:, shift:], [[0, 0], [0, shift]], constant_values=-3)
     right = ops.pad(right[:, shift:], [[0, 0], [0, shift]], constant_values=-4)
     same = ops.equal(left[:, :, None], right[:, None, :])

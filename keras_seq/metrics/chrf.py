@@ -67,7 +67,7 @@ class ChrF(TextMetric):
         sides = (extract_all_char_ngrams(text, ORDERS, False) for text in (prediction, truth))
         pairs = list(zip(*sides, strict=True))
         return [
-            # As in sacreBLEU, skip orders for which the truth is too short.
+            # As in sacreBLEU, skip n-gram orders that are longer than the reference.
             *(found.total() if expected else 0 for found, expected in pairs),
             *(expected.total() for _, expected in pairs),
             *((found & expected).total() for found, expected in pairs),

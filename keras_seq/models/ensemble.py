@@ -1,4 +1,4 @@
-"""Ensembles of trained models in search."""
+"""Ensembles of trained models, which can be searched like a single model."""
 
 import contextlib
 from collections.abc import Sequence

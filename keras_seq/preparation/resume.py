@@ -186,6 +186,6 @@ def _may_change(key: str, has_checkpoint: bool) -> bool:
     """Tests if a setting may change when a training resumes."""
     if key in _MAY_CHANGE or key.startswith(_MAY_CHANGE_SECTION):
         return True
-    # Of the training settings, preparation depends only on those of the warm start.
+    # The only training settings that change the prepared data are those of the warm start.
     warm_start = key.startswith("training.from_") or key.endswith("_embeddings")
     return not has_checkpoint and key.startswith("training.") and not warm_start

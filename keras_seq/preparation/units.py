@@ -109,7 +109,7 @@ def _tokenizer_values(
 
 
 def corpus_shape(settings: Settings, counts: PairCounts) -> CorpusShape:
-    """Describes a corpus for the choice of a preset. Requires tokenizers of a known kind."""
+    """Describes the corpus that a preset is chosen for. Requires tokenizers of a known kind."""
     lengths = [
         _tokens_per_line(settings.tokenizer.of_side(side).kind, statistics)
         for side in SIDES

@@ -94,7 +94,7 @@ def end_with_stdin() -> None:
 
 
 def _in_a_library(frame: FrameType | None) -> bool:
-    """Tests if the innermost frame of the `_OWN` and `_FRAGILE` packages is in a fragile one."""
+    """Tests if a `_FRAGILE` package is running: if no `_OWN` frame is further in on the stack."""
     while frame is not None:
         package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
         if package in _OWN | _FRAGILE:

@@ -16,7 +16,8 @@ from keras_seq.search.sources import Source
 # Number of steps after which the state grows and rows that are done leave the batch. Both
 # operations copy the state, so they would be slow at every step.
 ROUND = 8
-# With static shapes, every state length is compiled separately, so the length grows fourfold.
+# With static shapes, each state length is compiled separately, so use few lengths: each is four
+# times the last.
 _FIRST_STAGE, _STAGE_GROWTH = 64, 4
 
 

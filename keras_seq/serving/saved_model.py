@@ -85,7 +85,7 @@ def export_saved_model(
     runs = open_ensemble(run, ensemble, which, notice)
     model = load_ensemble(runs, which)
     exporter: Exporter = TASKS[settings.task].exporter(run, settings)
-    # Without a verification, read one input anyway as the example of the guide.
+    # Without verification, read one input anyway: the guide needs an example.
     inputs = exporter.inputs()[: max(verify, 1)] or ["1"]
     expected = exporter.expected(model, inputs)
     batch_size = settings.search.batch_size

@@ -14,7 +14,7 @@ from keras_seq.text import InputError
 
 # A file system may use no blocks for files up to this size.
 _SPARSE_BYTES = 1 << 20
-# Maximum entries of a checked directory, far more than a run or an export has.
+# Maximum number of files in a directory to check; a run or an export has far fewer.
 _MAX_ENTRIES = 100_000
 # Without O_NONBLOCK, opening a pipe without a writer blocks forever.
 _FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)

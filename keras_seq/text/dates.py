@@ -49,7 +49,7 @@ class DateCorpus:
 
 @dataclass(frozen=True)
 class _Style:
-    """A date format of a locale: a CLDR pattern and the names of months 1 to 12, if it has any.
+    """A date format of a locale: a CLDR pattern and, if the pattern needs them, the 12 month names.
 
     The format is ambiguous if only the order tells day and month apart.
     """

@@ -209,7 +209,7 @@ class TextRules:
 
     @property
     def escapes(self) -> tuple[tuple[str, str], ...]:
-        """The final replacements of `apply`, in order, for the implementation in TensorFlow."""
+        """The last string replacements of `apply`, in order, for use in a TensorFlow graph."""
         mark = (SPACE_MARK, _ESCAPED_MARK)
         if self.separator == " ":
             return (mark,)

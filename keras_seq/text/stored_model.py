@@ -79,7 +79,7 @@ def normalizer_name(model: bytes) -> str:
 
 
 def with_normalizer_name(model: bytes, name: str) -> bytes:
-    """Returns a model with another name of its normalizer."""
+    """Returns a copy of a model with its normalizer renamed."""
     return _with_normalizer(model, _NAME_FIELD, name)
 
 
@@ -151,7 +151,7 @@ SPECIAL_PIECES = (
     StoredPiece("</s>", 0.0, CONTROL),
 )
 BYTE_PIECES = tuple(StoredPiece(f"<0x{byte:02X}>", 0.0, BYTE) for byte in range(256))
-# Fields of the trainer settings with the special ids and pieces, which other programs read.
+# Other programs read the special ids and pieces from these fields of the trainer settings.
 SPECIAL_SETTINGS: dict[int, int | str] = {
     **{40: UNK_ID, 41: BOS_ID, 42: EOS_ID, 43: PAD_ID},
     **{45: "<unk>", 46: "<s>", 47: "</s>", 48: "<pad>"},
@@ -176,7 +176,7 @@ class ModelParts(NamedTuple):
     byte_fallback: bool = True
 
     def build(self) -> bytes:
-        """Builds the bytes of the model; its special pieces come first."""
+        """Serializes a model whose special pieces come first."""
         model = b"".join(
             field(_PIECES, field(1, text) + field(2, float(score)) + field(3, type))
             for text, score, type in self.pieces

@@ -27,7 +27,7 @@ from keras_seq.training.warm_start import initialize_weights
 
 @dataclass(frozen=True)
 class TrainingProgress:
-    """The state of a training, apart from its arrays, as in `state.json` of a checkpoint.
+    """The content of `state.json` in a checkpoint: the training state without its arrays.
 
     With N batches per update, the next batch is number N * `step`. `validation` is the state of
     `Validation`, and `signature` the sacreBLEU signature of the last score. `backend` is stored

@@ -29,7 +29,7 @@ _MIN_ANNOUNCED_UPDATES = 200
 
 
 class TrainingLoop:
-    """One training of a run, from its latest checkpoint to a limit.
+    """Trains a run from its latest checkpoint up to a limit.
 
     This process has locked the run. `stop` is the entered handler of signals; the loop marks each
     update and each save. The loop is created and used in the scope of the cluster. All hosts run
@@ -193,7 +193,8 @@ class TrainingLoop:
         result, wait = load_result(self.run)
         if result is None or result.steps != self.initial.step:
             return None
-        # Early stopping by a different metric does not count: the monitor may still improve.
+        # Ignore earlier early stopping if it used a different monitor: the new one may still
+        # improve.
         same_metric = result.metric == self.evaluation.monitor
         stopped_early = same_metric and 0 < self.validation.patience <= wait
         return result if self.limit.reached() or stopped_early else None

@@ -104,7 +104,7 @@ class SkippingAdam(keras.optimizers.Adam):
     def build(self, variables):
         if self.built:
             return
-        # Checkpoints store the variables in this order: averages, moments, own variables.
+        # Checkpoints store the averages first, then the moments, then the variables of this class.
         averages = self.add_optimizer_variables(variables, "average") if self.use_ema else []
         with self._without_ema_of_keras():
             super().build(variables)

@@ -43,7 +43,7 @@ def restore_arrays(model: keras.Model, arrays: Mapping[str, np.ndarray]) -> None
 
 def _variables(model: keras.Model) -> dict[str, Any]:
     weights = {f"weight/{name}": weight for name, weight in named_weights(model).items()}
-    # The state is copied between updates, when these variables have no meaning.
+    # These variables have no meaning between two updates, which is when the state is copied.
     scratch = {id(variable) for variable in getattr(model.optimizer, "scratch", ())}
     optimizer = {
         f"optimizer/{i}/{variable.path}": variable

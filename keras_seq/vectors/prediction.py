@@ -166,7 +166,7 @@ class Tables(NamedTuple):
 def _gather(
     inputs: np.ndarray, starts: np.ndarray, rows: np.ndarray, word: Any, scale: Any, hidden: Any
 ) -> None:
-    """Adds `scale` times the mean of the rows of a word to `hidden`."""
+    """Adds `scale` times the mean vector of a word's subwords to `hidden`."""
     start, end = starts[word], starts[word + 1]
     scale /= np.float32(end - start)
     for place in range(start, end):

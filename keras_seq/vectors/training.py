@@ -25,7 +25,7 @@ from keras_seq.vectors.word_vectors import WordVectors
 _LOSSES = {"negative": NEGATIVE, "hierarchical": HIERARCHICAL, "softmax": SOFTMAX}
 # The learning rate decays linearly to this fraction of its initial value.
 _LAST_RATE = 1e-4
-# Co-occurrence entries per task of GloVe.
+# Number of co-occurrence entries in one unit of work of a GloVe thread.
 _ENTRIES = 100_000
 _SECONDS = 10.0
 

@@ -1,4 +1,4 @@
-"""The search settings of a diagnosis, which differ in the beam size only."""
+"""The search settings of an error analysis, one per beam size."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class ResidualCell(CellWrapper):
 
 
 class _ResidualInLoop:
-    """Loop adapter of a `ResidualCell`. The loop slices the inputs and the projected inputs."""
+    """Runs a `ResidualCell` in a loop whose steps get slices of the inputs and their projection."""
 
     def __init__(self, inner: Any) -> None:
         self.inner = inner

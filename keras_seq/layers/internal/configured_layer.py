@@ -7,7 +7,7 @@ import keras
 
 
 class ConfiguredLayer(keras.layers.Layer):
-    """Abstract layer that passes the mask of its inputs on and whose config is its arguments.
+    """Base class of layers that propagate their input mask and build their config from arguments.
 
     A subclass stores each constructor argument in an attribute of the same name and defines no
     `get_config`. The automatic config of Keras covers plain values only: it fails for a layer, an

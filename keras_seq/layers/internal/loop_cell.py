@@ -202,7 +202,7 @@ class _LSTMInLoop(_FusedCellInLoop):
     def step(self, projected: Any, feedback: Any, states: Any) -> Any:
         hidden, carry = states
         gates = self.gates(projected, feedback, hidden)
-        # Not with slices, because the gradient of a split is a single concatenation.
+        # A split is better than slices, because its gradient is a single concatenation.
         update, forget, candidate, output = ops.split(gates, 4, axis=-1)
         sigmoid, tanh = self.cell.recurrent_activation, self.cell.activation
         carry = sigmoid(forget) * carry + sigmoid(update) * tanh(candidate)
