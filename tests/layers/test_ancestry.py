@@ -1,4 +1,4 @@
-"""The table of whose past is where, against lists that are copied about."""
+"""The table of the cache entries of each hypothesis, against copied lists."""
 
 import keras
 import numpy as np
@@ -23,7 +23,7 @@ def numpy_of(tensor):
 
 
 def slots_of(past):
-    """The slots of each hypothesis of the first row, as pairs of place and slot."""
+    """Returns the cache entries of each hypothesis of the first row as pairs (position, slot)."""
     return [[tuple(pair) for pair in np.argwhere(one).tolist()] for one in numpy_of(past)[0]]
 
 
@@ -31,7 +31,7 @@ def test_record_step_adds_the_slot_of_each_hypothesis_and_keeps_its_past():
     nothing = np.zeros((1, 3, 4, 3), "bool")
     first = numpy_of(update_ancestors(nothing, 0))
     assert slots_of(first) == [[(0, 0)], [(0, 1)], [(0, 2)]]
-    # Both new hypotheses come from slot 2: they keep its past and stand in slots 0 and 1.
+    # Both new hypotheses descend from slot 2. They keep its past and get slots 0 and 1.
     second = update_ancestors(first[:, [2, 2, 0]], ops.array([1]))
     assert slots_of(second) == [[(0, 2), (1, 0)], [(0, 2), (1, 1)], [(0, 0), (1, 2)]]
 
@@ -49,7 +49,7 @@ def test_ancestry_bias_is_zero_on_the_past_and_masks_everything_else():
 
 
 def test_ancestry_distances_count_the_steps_since_each_slot():
-    # The slots of one hypothesis, of which some are another's; four steps were taken.
+    # The entries of a hypothesis after four steps, some in the slots of other hypotheses.
     past = np.array([[[True, False, True, True, False, True, False]]])
     ago = numpy_of(distances(beam_cache_mask(past), ops.array(3)))
     assert ago[past].tolist() == [3, 2, 1, 0]
@@ -59,7 +59,7 @@ def test_ancestry_distances_count_the_steps_since_each_slot():
 
 @STATIC
 def test_make_room_discards_unused_slots_and_keeps_every_past():
-    """Two rows of two hypotheses and three places, each slot with a name in its cache."""
+    """Two rows of two hypotheses and three positions. The cache holds a name for each entry."""
     past = np.zeros((2, 2, 3, 2), "bool")
     past[0, 0, [0, 1, 2], [1, 0, 0]] = True
     past[0, 1, [0, 1, 2], [1, 1, 1]] = True
@@ -67,7 +67,8 @@ def test_make_room_discards_unused_slots_and_keeps_every_past():
     names = np.arange(1, 13, dtype="float32").reshape(2, 1, 3, 2, 1)
     filled = ops.array([3, 2], dtype="int32")
     moved, place, caches = compact_cache(ops.array(past), filled, {"key": ops.array(names)}, 1)
-    # Five slots of the first row live, two of the other: three places and one, and one more.
+    # Five entries of the first row and two of the second are alive, which need three positions and
+    # one; one is added.
     assert numpy_of(place).tolist() == [3, 1]
     cache, moved = numpy_of(caches["key"])[:, 0, ..., 0], numpy_of(moved)
     assert cache.shape == (2, 4, 2)
@@ -101,7 +102,8 @@ def test_make_room_accepts_zero_rows():
     st.lists(st.lists(st.integers(0, 2), min_size=3, max_size=3).map(tuple), min_size=5, max_size=5)
 )
 def test_ancestry_bias_and_distances_match_copied_histories(parents_of_steps):
-    """Slots hold names that are never moved; a hypothesis' own list of names is copied along."""
+    """Cache entries hold names and never move, while each hypothesis copies its own list of
+    names."""
     beam, steps = 3, len(parents_of_steps)
     slots = [[f"step {step}, slot {slot}" for slot in range(beam)] for step in range(steps)]
     histories = [[] for _ in range(beam)]

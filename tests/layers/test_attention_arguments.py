@@ -1,4 +1,4 @@
-"""What every one-headed attention, the cell and the decoder say of arguments that do not fit."""
+"""Errors of attention layers, the cell and the decoder for invalid arguments."""
 
 import keras
 import numpy as np

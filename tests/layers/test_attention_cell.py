@@ -93,7 +93,7 @@ def test_decoder_and_single_steps_equal_a_numpy_loop(kind, attention, input_feed
     )
     inputs, value = arrays()
     named = {
-        # Layers that were built outside a model have shorter paths than inside one.
+        # Layers built outside a model have shorter paths than layers inside one.
         path[path.find("cell/") + len("cell/") :] if "cell/" in path else path: array
         for path, array in reference.named_arrays(decoder).items()
     }

@@ -1,4 +1,4 @@
-"""Every kind of cell with every attention over a whole target, against a plain numpy loop."""
+"""Each cell with each attention over a whole target, against a numpy loop."""
 
 import keras
 import numpy as np
@@ -34,7 +34,7 @@ ATTENTIONS = {
     "bahdanau-monotonic": layers.BahdanauMonotonicAttention,
     "luong-monotonic": lambda units, **arguments: layers.LuongMonotonicAttention(**arguments),
 }
-# Input feeding and query: each for as many pairs of cell and attention.
+# Input feeding and query. Each form is used for the same number of pairs below.
 FORMS = [(True, "current"), (False, "current"), (True, "previous"), (False, "previous")]
 PAIRS = [
     (cell, attention, *FORMS[(i + j) % 4])
@@ -112,7 +112,7 @@ def test_attention_decoder_equals_a_numpy_loop(cell, attention, input_feeding, q
     decoder = made(cell, attention, input_feeding, query)
     inputs, value = arrays()
     named = {
-        # Layers that were built outside a model have shorter paths than inside one.
+        # Layers built outside a model have shorter paths than layers inside one.
         path.split("cell/")[-1].removeprefix("stack/"): array
         for path, array in reference.named_arrays(decoder).items()
     }
@@ -203,7 +203,7 @@ def test_location_sensitive_dropout_reaches_every_step_in_training(input_feeding
 
 @pytest.mark.parametrize("input_feeding", [True, False])
 def test_zoneout_in_the_decoder_cell_acts_in_training_only(input_feeding):
-    # The odds that 12 steps of 3 rows keep all of 4 units are 2^-144.
+    # The probability that 12 steps of 3 rows keep all 4 units is 2^-144.
     cell = layers.ZoneoutCell(layers.LSTMCell(UNITS), [0.0, 0.5], seed=1)
     decoder = layers.AttentionDecoder(
         layers.AttentionCell(cell, layers.BahdanauAttention(8), input_feeding=input_feeding)

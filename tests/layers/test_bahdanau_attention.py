@@ -65,7 +65,7 @@ def test_normalized_score_equals_the_plain_form_with_a_scaled_vector_and_bias():
     plain.query_kernel.assign(layer.query_kernel)
     plain.value_kernel.assign(layer.value_kernel)
     plain.score_vector.assign(numpy_of(layer.score_scale) * vector / np.linalg.norm(vector))
-    # The bias stands beside the projected value: a constant feature of the value gives it.
+    # The bias is added to the projected value, so a constant feature of the value replaces it.
     value_and_one = np.concatenate([value, np.ones((3, 5, 1), "float32")], axis=-1)
     biased = made(value_features=7)
     biased.query_kernel.assign(layer.query_kernel)
@@ -105,7 +105,7 @@ def test_dropout_drops_weights_in_training_only_and_keeps_their_mean():
     query = np.zeros((40, 10, 4), "float32")
     value = np.ones((40, 25, 6), "float32")
     kept = numpy_of(layer(query, value, training=True)[1])
-    # 10,000 uniform weights of 1/25: three standard deviations of the share that is kept.
+    # 10,000 uniform weights of 1/25: three standard deviations of the share of weights kept.
     assert abs((kept > 0).mean() - 0.75) < 3 * (0.75 * 0.25 / 10_000) ** 0.5
     np.testing.assert_allclose(kept[kept > 0], 1 / 25 / 0.75, rtol=1e-5)
     np.testing.assert_allclose(numpy_of(layer(query, value)[1]), 1 / 25, rtol=1e-5)
@@ -141,7 +141,7 @@ def test_unknown_feature_axis_raises_value_error():
 
 
 class MaskOf(keras.layers.Layer):
-    """Gives the mask that Keras hands on with a tensor."""
+    """Returns the mask that Keras attaches to a tensor."""
 
     def call(self, inputs, mask=None):
         return ops.cast(mask, "float32")

@@ -1,4 +1,4 @@
-"""Words from characters against numpy."""
+"""Word vectors from characters, against numpy."""
 
 import keras
 import numpy as np
@@ -9,7 +9,7 @@ from keras_seq.layers import CharacterConvolution
 
 pytestmark = pytest.mark.jax
 
-# A long word, one shorter than the widest window, one of a letter, and none.
+# A long word, a word shorter than the widest window, a word of one letter, and no word.
 WORDS = np.array([[[5, 2, 5, 7, 3], [9, 4, 0, 0, 0], [6, 0, 0, 0, 0], [0, 0, 0, 0, 0]]], "int32")
 
 

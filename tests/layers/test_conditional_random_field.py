@@ -1,4 +1,4 @@
-"""Sums and maxima over all sequences of tags, against trying them all."""
+"""Sums and maxima over all tag sequences, against enumerating the sequences."""
 
 import itertools
 
@@ -13,7 +13,7 @@ from keras_seq.layers import ConditionalRandomField
 pytestmark = [pytest.mark.jax, pytest.mark.torch]
 
 STEPS, TAGS = 5, 3
-# Full, padded, with gaps, padded on the left, and nothing at all.
+# Rows without padding, with padding, with gaps, with padding on the left, and without a real step.
 MASK = np.array(
     [[1, 1, 1, 1, 1], [1, 1, 1, 0, 0], [1, 0, 1, 0, 1], [0, 0, 1, 1, 1], [0, 0, 0, 0, 0]], "bool"
 )
@@ -35,7 +35,7 @@ def made(use_boundary=True):
 
 
 def all_scores(layer, row):
-    """The sequences of the real steps of a row, and the score of each, in float64."""
+    """Returns all tag sequences of the real steps of a row with their scores, in float64."""
     transitions, *boundaries = (numpy_of(weight).astype("float64") for weight in layer.weights)
     start, end = boundaries or np.zeros((2, TAGS))
     potentials = POTENTIALS[row, MASK[row]].astype("float64")
@@ -159,7 +159,7 @@ def test_given_tags_add_their_negative_log_likelihood_to_the_losses():
 
 @pytest.mark.slow
 def test_a_tagger_learns_that_tags_alternate():
-    """The words say nothing: only transitions can tell, and the start which comes first."""
+    """The words carry no information, so the tagger needs the start scores and the transitions."""
     keras.utils.set_random_seed(1)
     words, tags = keras.Input((None,), dtype="int32"), keras.Input((None,), dtype="int32")
     potentials = keras.layers.Dense(2)(keras.layers.Embedding(3, 2, mask_zero=True)(words))

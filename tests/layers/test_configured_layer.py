@@ -8,7 +8,7 @@ from keras_seq import layers
 
 
 class Scaled(layers.BahdanauAttention):
-    """A layer of a user, with one argument more and the config that Keras documents."""
+    """A user's layer with one more argument and a `get_config` as documented by Keras."""
 
     def __init__(self, factor, **kwargs):
         super().__init__(**kwargs)

@@ -96,7 +96,7 @@ def test_attention_decoder_reads_the_convolutional_memory_and_its_mask():
 
 
 def test_initial_activations_neither_vanish_nor_explode_with_depth():
-    """A gate passes a quarter of the variance for small gates, and never more than all of it."""
+    """A gate near 0.5 passes a quarter of the variance, and no gate passes more than all of it."""
     keras.utils.set_random_seed(0)
     inputs = np.random.default_rng(1).normal(size=(2, 200, 64)).astype("float32")
     one, many = (

@@ -1,4 +1,4 @@
-"""Gradients written by hand, against central differences of the same formulas in float64 numpy."""
+"""Custom gradients against central differences of the same formulas in float64 numpy."""
 
 from pathlib import Path
 
@@ -80,7 +80,7 @@ def test_gradients_equal_central_differences_of_numpy(place):
     function, formula, shapes = PLACES[place]
     arrays = drawn(*shapes)
     expected = formula(*(array.astype("float64") for array in arrays))
-    # Every output has another factor, so that no upstream gradient is 1.
+    # Each output has a different factor, so that no upstream gradient is 1.
     (factors,) = drawn(expected.shape)
     found, _ = gradients(lambda *parts: ops.sum(ops.multiply(function(*parts), factors)), arrays)
     numeric = central_differences(lambda *parts: np.sum(formula(*parts) * factors), arrays)
@@ -90,7 +90,7 @@ def test_gradients_equal_central_differences_of_numpy(place):
 
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_gradient_function_gets_the_gradient_by_the_output(count):
-    """With as many inputs as the backends might take for it: torch passes them as well."""
+    """It gets nothing else. (The decorator of Keras also passes the inputs on torch.)"""
     seen = []
 
     @custom_gradient
@@ -111,7 +111,7 @@ def test_gradient_function_gets_the_gradient_by_the_output(count):
 
 
 def test_no_other_module_uses_the_decorator_of_keras():
-    """Its gradient functions are called otherwise on each backend."""
+    """Each backend calls the gradient functions of Keras' decorator differently."""
     folder = Path(custom_gradient_module.__file__).parents[1]
     users = [
         path.name

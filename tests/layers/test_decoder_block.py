@@ -56,11 +56,11 @@ def test_decoder_block_equals_numpy(norm):
 
 @pytest.mark.parametrize("norm", ["pre", "post"])
 def test_reordered_hypotheses_equal_a_full_pass_over_their_sequences(norm):
-    """Drives the step form as a search does, and compares each hypothesis with one whole pass."""
+    """Runs single steps as a search does, and compares each hypothesis with one full pass."""
     rows, beam = 3, 2
     block = made(norm=norm)
     memory = block.project(memories(), MEMORY_MASK)
-    # One for a row, however many hypotheses it has.
+    # The memory has one entry per row, whatever the number of hypotheses.
     assert {tuple(part.shape) for part in memory.values()} == {(rows, HEADS, SOURCE_STEPS, SIZE)}
     generator = np.random.default_rng(2)
     cache = {

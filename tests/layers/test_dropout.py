@@ -1,4 +1,4 @@
-"""Dropout: how much it drops, what it leaves, and that a seed gives it again."""
+"""Dropout: its rate, the scale of kept values, and equal masks for equal seeds."""
 
 import keras
 import numpy as np
@@ -24,7 +24,7 @@ def test_dropout_drops_its_rate_and_rescales_the_rest(rate):
 
 
 def test_dropout_drops_neighbors_independently():
-    """Four of them come from one number that is drawn."""
+    """Four neighboring values come from one random number."""
     dropped = np.asarray(Dropout(0.3, seed=5)(ops.ones((SIZE,)), training=True)) == 0
     for distance in (1, 2, 3, 4, 8):
         correlation = np.corrcoef(dropped[:-distance], dropped[distance:])[0, 1]
@@ -65,7 +65,7 @@ def test_dropout_keeps_the_compute_dtype(policy):
 
 @pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16"])
 def test_dropout_of_rectified_inputs_equals_relu_then_dropout(policy):
-    """Drawn with the same seed, to the last bit: relu first, then the layer, or both at once."""
+    """With the same seed, relu followed by dropout and the fused layer are bit-identical."""
     x = np.random.default_rng(1).normal(size=(5, 40)).astype(np.float32)
     x[0, :3] = 0, -0.0, np.inf
     pull = np.random.default_rng(2).normal(size=x.shape).astype(np.float32)

@@ -106,7 +106,7 @@ def test_invalid_encoder_block_arguments_raise_value_error(arguments, message):
 
 @pytest.mark.parametrize("position", [None, lambda: RotaryPosition(), lambda: RelativePosition(1)])
 def test_encoder_block_is_order_sensitive_only_with_a_position(position):
-    """Without one, steps in another order come out in that order."""
+    """Without a position, permuted steps give equally permuted outputs."""
     block = TransformerEncoderBlock(
         1, 7, activation="reglu", position=position and position(), name="block"
     )

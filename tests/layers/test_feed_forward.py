@@ -71,7 +71,7 @@ def test_dropout_drops_hidden_units_in_training_only():
     x = np.zeros((1, 8, 1), "float32")
     np.testing.assert_allclose(layer(x), np.ones((1, 8, 1)), rtol=1e-5)
     dropped = np.asarray(ops.convert_to_numpy(layer(x, training=True)))
-    # Kept units count 1 / 0.75; five standard deviations of the mean of 4,000 are 0.046.
+    # Kept units are scaled by 1 / 0.75. Five standard deviations of the mean of 4,000 are 0.046.
     assert (abs(dropped - 1) < 0.046).all()
     assert (dropped != 1).all()
 

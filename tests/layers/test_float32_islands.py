@@ -1,4 +1,4 @@
-"""In half precision softmax and norms are computed as in float32: against float64 numpy.
+"""With half precision, softmax and norms are as accurate as in float32, against float64 numpy.
 
 And nothing is rounded to float32 where the dtype policy is float64.
 """
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.jax
 
 KEYS, REAL = 4000, 3900
 HALF = ["bfloat16", "float16"]
-# Half a unit in the last place of what is rounded to it.
+# Half a unit in the last place of each dtype.
 ROUNDING = {"bfloat16": 2.0**-8, "float16": 2.0**-11}
 
 
@@ -32,7 +32,8 @@ def to_numpy(tensor):
 
 
 def half_scores(dtype):
-    """Logits `(1, 2, KEYS)` that the dtype holds exactly, and a mask without the last hundred."""
+    """Returns logits `(1, 2, KEYS)` that the dtype represents exactly, and a mask that hides the
+    last 100."""
     scores = np.random.default_rng(0).normal(0, 3, (1, 2, KEYS))
     return ops.cast(scores.astype("float32"), dtype), np.arange(KEYS)[None] < REAL
 
@@ -54,7 +55,7 @@ def check(weights, scores, mask):
 def test_half_precision_softmax_over_4000_keys_has_float32_accuracy(dtype):
     scores, mask = half_scores(dtype)
     check(masked_softmax(scores, ops.convert_to_tensor(mask)), scores, mask)
-    # Ten times better than the dtype could hold them: the tolerance is no idle one.
+    # The tolerance is ten times below the rounding error of the dtype.
     rounded = to_numpy(ops.cast(softmax(to_numpy(scores), mask).astype("float32"), dtype))
     with pytest.raises(AssertionError):
         np.testing.assert_allclose(rounded, softmax(to_numpy(scores), mask), rtol=1e-4)
@@ -72,7 +73,7 @@ def test_half_precision_attention_weights_over_4000_keys_have_float32_accuracy(d
 
 @pytest.mark.parametrize("dtype", HALF)
 def test_half_precision_context_over_4000_keys_matches_numpy_to_rounding(dtype):
-    """As above; what the weights are is read from values that are 1 at every tenth key."""
+    """Values that are 1 at every tenth key show the attention weights."""
     scores, mask = half_scores(dtype)
     key = ops.cast(ops.reshape(scores[:, :1], (1, 1, KEYS, 1)), dtype)
     value = np.stack([np.arange(KEYS) % 10 == ten for ten in range(10)], axis=-1)[None, None]
@@ -87,7 +88,8 @@ def test_half_precision_context_over_4000_keys_matches_numpy_to_rounding(dtype):
 
 @pytest.mark.parametrize("dtype", HALF)
 def test_half_precision_norm_of_4000_features_rounds_only_the_result(dtype):
-    """Far from 0, where the dtype's own sums of squares are lost; rounded at the end alone."""
+    """Far from 0, sums of squares in the dtype would lose all digits. Only the result is
+    rounded."""
     norm = Residual(norm="post", dtype=f"mixed_{dtype}")
     norm.build((1, 3, KEYS))
     inputs = ops.cast(np.random.default_rng(1).normal(50, 5, (1, 3, KEYS)), dtype)
@@ -123,7 +125,8 @@ def test_sinusoidal_and_rotary_positions_keep_float64_precision():
         for layer in (layers.SinusoidalPosition(), layers.RotaryPosition()):
             one, other = (ops.convert_to_numpy(layer(inputs)) for inputs in (x, near))
             assert one.dtype == np.float64
-            # Both add to vectors or turn them: so far apart as they were.
+            # Both positions are added to vectors or rotate them, so errors stay as large as the
+            # rounding.
             np.testing.assert_allclose(
                 np.linalg.norm(other - one), np.linalg.norm(near - x), rtol=1e-4
             )

@@ -31,7 +31,7 @@ def test_misspelled_word_is_embedded_near_the_word():
     layer = HashedTrigramEmbedding(5000, 64)
     words = numpy_of(layer(trigram_ids([["translation", "tranzlation", "river"]], 5000)))[0]
     words /= np.linalg.norm(words, axis=1, keepdims=True)
-    # Eight of eleven trigrams are shared, of random vectors that hardly overlap.
+    # The words share eight of eleven trigrams, and random vectors hardly overlap.
     assert words[0] @ words[1] > 0.5 > words[0] @ words[2]
 
 

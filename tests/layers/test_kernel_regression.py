@@ -21,7 +21,7 @@ def closed_form(queries, keys, values):
 
 
 def of_several_heads(queries, keys, values, mask=None):
-    """The values `(T, VALUES)` that a layer of one head with identities for projections gives."""
+    """Returns values `(T, VALUES)` of a one-head layer whose projections are identities."""
     layer = layers.MultiHeadCrossAttention(1, key_size=SIZE, value_size=VALUES)
     layer.build((1, None, SIZE), (1, None, SIZE + VALUES))
     for weight in layer.weights:

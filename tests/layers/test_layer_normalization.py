@@ -1,4 +1,4 @@
-"""Layer normalisation with a gradient of ours, against what Keras derives."""
+"""Layer normalization with a custom gradient, against the gradient of Keras."""
 
 import keras
 import numpy as np
@@ -16,7 +16,7 @@ def numbers(tensor):
 
 
 def pair(**arguments):
-    """A layer of ours and Keras' in single precision, with equal weights."""
+    """Returns the layer and that of Keras in float32, with equal weights."""
     layers = [
         LayerNormalization(epsilon=1e-5, **arguments),
         keras.layers.LayerNormalization(epsilon=1e-5),
@@ -57,7 +57,7 @@ def test_layer_normalization_at_inference_equals_keras():
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
 def test_layer_normalization_in_half_precision_computes_in_float32(policy):
     ours, theirs = pair(dtype=policy)
-    # Far from 0, where half precision has no place for what tells the numbers apart.
+    # Far from 0, half precision cannot represent the differences between the numbers.
     x = arrays()[0]
     rounded = ops.cast(x, ours.compute_dtype)
     outputs = ours(rounded, training=True)

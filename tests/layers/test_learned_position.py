@@ -1,4 +1,4 @@
-"""Learned positions: rows of a table, and where the table ends."""
+"""Learned positions: rows of a table, and errors beyond its end."""
 
 import keras
 import numpy as np
@@ -40,7 +40,7 @@ def test_sequence_longer_than_the_table_raises_value_error():
 
 @pytest.mark.torch
 def test_functional_model_takes_sequences_of_unknown_length():
-    """Also on torch, where Keras would call the layer on more steps than it has vectors."""
+    """On torch, Keras would call the layer on more steps than it has vectors."""
     inputs = keras.Input((None, 4))
     layer = made()
     model = keras.Model(inputs, layer(inputs))

@@ -35,7 +35,7 @@ def test_linear_biases_equal_a_loop_over_pairs(heads):
 def test_step_bias_equals_its_row_of_the_full_bias():
     layer = LinearBiases()
     whole = numpy_of(layer.bias(np.zeros((1, 4, 6, 3)), 6))
-    # Of two hypotheses the slots of the past lie in different places.
+    # Two hypotheses whose cache entries are at different positions.
     for position in range(6):
         slots = np.stack([np.arange(position + 1), np.arange(position + 1)[::-1]])
         row = layer.step_bias(np.zeros((1, 4, 2, 3)), ops.array(position - slots[None]))

@@ -76,7 +76,7 @@ def test_zero_location_filters_reduce_to_bahdanau_attention():
 def test_identical_values_get_different_weights_after_the_first_step():
     layer, (query, _) = made(), arrays()
     weights = numpy_of(layer(query, np.ones((3, 5, 6), "float32"))[1])
-    np.testing.assert_allclose(weights[:, 0], 1 / 5, atol=1e-6)  # nothing was looked at before
+    np.testing.assert_allclose(weights[:, 0], 1 / 5, atol=1e-6)  # no previous attention
     assert np.ptp(weights[:, 1], axis=-1).min() > 1e-4
 
 
@@ -128,7 +128,7 @@ def test_dropout_is_training_only_and_the_next_step_sees_undropped_weights():
 
 
 class MaskOf(keras.layers.Layer):
-    """Gives the mask that Keras hands on with a tensor."""
+    """Returns the mask that Keras attaches to a tensor."""
 
     def call(self, inputs, mask=None):
         return ops.cast(mask, "float32")

@@ -18,7 +18,7 @@ def numbers(tensor):
 
 
 def speech(*shape, seed=0):
-    """Noise that grows and a tone, so that frames and bands differ."""
+    """Returns a tone with growing noise, so that frames and bands differ."""
     generator = np.random.default_rng(seed)
     time = np.arange(shape[-1])
     noise = generator.normal(size=shape) * (0.1 + time / shape[-1])
@@ -26,7 +26,7 @@ def speech(*shape, seed=0):
 
 
 def by_definition(samples, mels, points, length, step, rate, lower, upper, level, causal):
-    """One row, band by band and frequency by frequency."""
+    """Computes one row with loops over bands and frequencies."""
 
     def mel_of(frequency):
         return 2595 * np.log10(1 + frequency / 700)
@@ -82,7 +82,8 @@ def test_log_mel_spectrogram_equals_its_definition_in_numpy(
     got = numbers(LogMelSpectrogram(**SMALL, **options, causal=causal)(samples))
     for row, found in zip(samples, got, strict=True):
         expected = by_definition(row, 12, points, 200, 80, 8000, lower, upper, level, causal)
-        # The weakest band is a thousandth of the strongest: its rounding is larger in the log.
+        # The weakest band is a thousandth of the strongest, so its rounding error is larger in the
+        # log.
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-4)
 
 

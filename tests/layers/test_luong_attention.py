@@ -111,7 +111,7 @@ def test_dot_score_of_different_widths_suggests_the_general_score():
 
 
 class MaskOf(keras.layers.Layer):
-    """Gives the mask that Keras hands on with a tensor."""
+    """Returns the mask that Keras attaches to a tensor."""
 
     def call(self, inputs, mask=None):
         return ops.cast(mask, "float32")

@@ -9,7 +9,7 @@ from keras_seq.layers import MaskedPooling
 
 pytestmark = pytest.mark.jax
 
-# Full, padded, padded on the left, with gaps, and nothing at all.
+# Rows without padding, with padding, with padding on the left, with gaps, and without a real step.
 MASK = np.array([[1, 1, 1, 1], [1, 1, 0, 0], [0, 0, 1, 1], [0, 1, 0, 1], [0, 0, 0, 0]], "bool")
 INPUTS = np.random.default_rng(2).normal(size=(5, 4, 3)).astype("float32") - 3
 POOLED = {
@@ -25,7 +25,7 @@ def numpy_of(tensor):
 
 @pytest.mark.parametrize("kind", POOLED)
 def test_masked_pooling_equals_numpy_over_real_steps(kind):
-    # All numbers are below 0: a maximum with those of padding would be 0.
+    # All numbers are negative, so a maximum that includes padding would be 0.
     got = numpy_of(MaskedPooling(kind)(INPUTS, mask=MASK))
     expected = [POOLED[kind](row[real]) for row, real in zip(INPUTS[:4], MASK, strict=False)]
     np.testing.assert_allclose(got, [*expected, np.zeros(3)], rtol=1e-6)
@@ -38,7 +38,7 @@ def test_pooling_without_a_mask_uses_all_steps(kind):
 
 
 def test_a_mean_of_many_steps_is_exact_in_half_precision():
-    # In bfloat16 a sum of ones stands still at 256.
+    # In bfloat16, a sum of ones stops growing at 256.
     layer = MaskedPooling("mean", dtype="mixed_bfloat16")
     got = layer(ops.ones((1, 5000, 1), "bfloat16"))
     assert keras.backend.standardize_dtype(got.dtype) == "bfloat16"

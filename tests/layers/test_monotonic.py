@@ -1,4 +1,4 @@
-"""Monotonic attention weights against the paper's sum over all ways."""
+"""Monotonic attention weights against the paper's sum over all alignments."""
 
 import keras
 import numpy as np
@@ -17,7 +17,7 @@ def numpy_of(tensor):
 
 
 def arrays(steps, certain=False):
-    """Probabilities and previous weights of two rows; with `certain`, some that are 0 or 1."""
+    """Returns probabilities and previous weights of two rows. With `certain`, some are 0 or 1."""
     generator = np.random.default_rng(steps)
     chances = generator.uniform(size=(2, steps))
     if certain:
@@ -62,7 +62,7 @@ def test_monotonic_gradients_equal_finite_differences(mode):
 
 @pytest.mark.parametrize("mode", ["parallel", "recursive"])
 def test_monotonic_weights_stay_accurate_when_probabilities_are_near_1(mode):
-    # A cumulative product of 1 - p is 1e-60 after 20 places; to divide by it gives 0 or NaN.
+    # The cumulative product of 1 - p is 1e-60 after 20 steps. Division by it gives 0 or NaN.
     chances = np.full((1, 30), 0.999, "float32")
     previous = np.eye(30, dtype="float32")[None, 25]
     weights = numpy_of(monotonic_attention(chances, previous, mode))
@@ -78,7 +78,7 @@ def test_certain_choices_move_to_the_first_position_with_probability_1(mode):
     got = numpy_of(monotonic_attention(stays, previous, mode))
     expected = [reference.hard_monotonic(*row) for row in zip(stays, previous, strict=True)]
     np.testing.assert_array_equal(got, expected)
-    # Some found nothing, for there was nothing or they had fallen off before.
+    # Some rows attend to nothing: they have no real step, or they passed the end before.
     assert 0 < got.sum() < 40
 
 

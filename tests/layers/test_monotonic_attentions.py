@@ -78,7 +78,7 @@ def test_monotonic_attention_equals_numpy(kind, arguments):
 def test_monotonic_attention_never_moves_backward(kind):
     layer, (query, value) = made(kind), arrays()
     weights = numpy_of(layer(query, value)[1])
-    # The weight at or before a place can only fall from step to step.
+    # The total weight up to a position can only decrease from step to step.
     assert (np.diff(np.cumsum(weights, axis=2), axis=1) <= 1e-6).all()
 
 
@@ -89,7 +89,7 @@ def test_sigmoid_bias_starts_at_score_bias_init(kind):
     layer(query, value)
     assert float(numpy_of(layer.sigmoid_bias)) == -2.5
     context, weights = layer(query * 0, value * 0)
-    # With scores of 0 the first place is taken with probability sigmoid(-2.5).
+    # With scores of 0, the first position is chosen with probability sigmoid(-2.5).
     np.testing.assert_allclose(numpy_of(weights)[:, 0, 0], 1 / (1 + np.exp(2.5)), rtol=1e-5)
     assert not numpy_of(context).any()
 
@@ -140,13 +140,13 @@ def test_sigmoid_noise_is_normal_and_added_before_the_sigmoid(kind):
     layer.build(query.shape, value.shape)
     noise = numpy_of(layer.draw_noise(20, ops.convert_to_tensor(value), training=True))
     assert noise.shape == (50, 20, 10)
-    # 10,000 draws: three standard deviations of the mean and of the standard deviation.
+    # Three standard deviations of the mean and of the standard deviation of 10,000 samples.
     assert abs(noise.mean()) < 3 * 0.5 / 100
     assert abs(noise.std() - 0.5) < 3 * 0.5 / 2**0.5 / 100
     projected = layer.project(ops.convert_to_tensor(value))
     state = ops.ones((50, 20, 10)) * np.eye(10, dtype="float32")[0]
     weights = layer.attend(ops.convert_to_tensor(query), **projected, state=state, noise=noise)[1]
-    # Scores are 0, so place 0 is taken with the probability that is the noise's sigmoid.
+    # Scores are 0, so position 0 is chosen with the sigmoid of the noise as probability.
     np.testing.assert_allclose(numpy_of(weights)[..., 0], 1 / (1 + np.exp(-noise[..., 0])), 1e-5)
 
 
@@ -166,7 +166,7 @@ def test_recursive_mode_gives_equal_weights_and_hard_mode_gives_0_or_1(kind):
 
 
 class MaskOf(keras.layers.Layer):
-    """Gives the mask that Keras hands on with a tensor."""
+    """Returns the mask that Keras attaches to a tensor."""
 
     def call(self, inputs, mask=None):
         return ops.cast(mask, "float32")

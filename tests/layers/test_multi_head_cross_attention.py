@@ -1,4 +1,4 @@
-"""Cross-attention against numpy and against Keras, and its parts as a search uses them."""
+"""Cross-attention against numpy and Keras, and the step form that a search uses."""
 
 import keras
 import numpy as np
@@ -89,7 +89,7 @@ def test_cross_attention_equals_keras_with_the_same_weights(masked, key_size, va
     )
     np.testing.assert_allclose(got[0], expected[0], atol=1e-5)
     np.testing.assert_allclose(got[1], expected[1], atol=1e-6)
-    # Without the weights it is another way to the same.
+    # Without the weights, the layer computes the same output differently.
     np.testing.assert_allclose(layer(query, value, value_mask=mask), expected[0], atol=1e-5)
 
 
@@ -111,7 +111,7 @@ def test_project_then_attend_equals_the_full_call():
     expected, expected_weights = layer(query, value, value_mask=MASK, return_weights=True)
     np.testing.assert_allclose(outputs, expected, atol=1e-6)
     np.testing.assert_allclose(weights, expected_weights, atol=1e-6)
-    # Each query is answered by itself, so hypotheses may stand in the place of steps.
+    # Queries are independent, so the axis of steps can hold hypotheses.
     order = np.array([2, 0, 1])
     shuffled = layer.attend(query[:, order], **memory, value_mask=MASK)
     np.testing.assert_allclose(shuffled, numpy_of(expected)[:, order], atol=1e-6)

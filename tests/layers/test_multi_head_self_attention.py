@@ -108,13 +108,13 @@ def test_self_attention_equals_keras_with_the_same_weights(causal, masked, keys,
     np.testing.assert_allclose(
         np.swapaxes(got_weights, 1, 2)[mask], np.swapaxes(expected_weights, 1, 2)[mask], atol=1e-6
     )
-    # Without the weights it is another way to the same.
+    # Without the weights, the layer computes the same output differently.
     alone = numpy_of(layer(x, mask=mask if masked else None))
     np.testing.assert_allclose(alone[mask], numpy_of(expected)[mask], atol=1e-5)
 
 
 def loops(layer, x, change_score, change_value):
-    """Attention of one row, one pair of steps after another."""
+    """Computes the attention of one row with loops over pairs of steps."""
     keys, values = layer.head_sizes
     ends = [HEADS * keys, 2 * HEADS * keys]
     projected = x @ numpy_of(layer.qkv_kernel) + numpy_of(layer.qkv_bias)
@@ -150,7 +150,7 @@ def test_self_attention_with_relative_positions_equals_loops():
 
 def test_self_attention_with_linear_biases_equals_loops():
     layer, x = made(causal=True, position=LinearBiases()), inputs(rows=1)
-    # The slopes of two heads are 2^-4 and 2^-8; they are no part of what is scaled.
+    # The slopes of two heads are 2^-4 and 2^-8. The biases are not scaled.
     expected = loops(
         layer,
         x[0].astype("float64"),
@@ -180,13 +180,13 @@ def test_self_attention_with_rotary_positions_equals_loops():
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("position", POSITIONS)
 def test_shifting_a_sequence_leaves_positioned_attention_unchanged(position, causal):
-    """Two masked steps before a sequence move it, and change nothing."""
+    """Two masked steps in front shift a sequence without changing its output."""
     layer, x = made(causal=causal, **POSITIONS[position]()), inputs()
     moved = np.concatenate([np.full((3, 2, FEATURES), np.nan, "float32"), x], axis=1)
     mask = np.arange(STEPS + 2)[None].repeat(3, axis=0) >= 2
     expected = numpy_of(layer(x))
     np.testing.assert_allclose(layer(moved, mask=mask)[:, 2:], expected, atol=1e-5)
-    # And what is as far away in another order is another sequence.
+    # The same distances in a different order are a different sequence.
     if not causal:
         assert abs(numpy_of(layer(x[:, ::-1]))[:, ::-1] - expected).max() > 1e-3 or (
             position == "biases"
@@ -296,7 +296,7 @@ def test_self_attention_takes_its_mask_from_the_embedding_and_passes_it_on():
 
 
 def test_dropout_drops_weights_in_training_only_and_repeats_with_its_seed():
-    # Equal scores and one-hot values: what comes out is the dropped weights themselves.
+    # With equal scores and one-hot values, the output is the attention weights after dropout.
     steps = 40
     layer = MultiHeadSelfAttention(1, dropout=0.25, seed=3)
     layer.build((None, None, steps))
@@ -325,7 +325,7 @@ def test_dropout_drops_weights_in_training_only_and_repeats_with_its_seed():
 @pytest.mark.parametrize("moves", [False, True])
 @pytest.mark.parametrize("position", ["none", *POSITIONS])
 def test_reordered_hypotheses_equal_a_full_pass_over_their_sequences(position, moves):
-    """Drives the step form as a search does, and compares each hypothesis with one whole pass.
+    """Runs single steps as a search does, and compares each hypothesis with one full pass.
 
     Where slots move, the cache has room for two steps at a time, and what is nobody's past goes.
     """
@@ -339,7 +339,7 @@ def test_reordered_hypotheses_equal_a_full_pass_over_their_sequences(position, m
     }
     past = ops.zeros((rows, beam, room, beam), dtype="bool")
     place = ops.zeros((rows,), dtype="int32")
-    # What each hypothesis was fed and what came out, moved along by plain indexing.
+    # The inputs and outputs of each hypothesis, reordered by plain indexing.
     fed = np.zeros((rows, beam, steps, FEATURES), "float32")
     came = np.zeros_like(fed)
 

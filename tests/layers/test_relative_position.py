@@ -29,7 +29,7 @@ def random(*shape):
 
 
 def vector(table, query, key):
-    """The vector of a pair of steps, as equation 4 of the paper has it."""
+    """Returns the vector of a pair of steps by equation 4 of the paper."""
     furthest = len(table) // 2
     return table[max(-furthest, min(furthest, key - query)) + furthest]
 
@@ -50,7 +50,7 @@ def test_scores_and_contexts_equal_loops_over_pairs(steps, max_distance):
     np.testing.assert_allclose(layer(query), scores, atol=1e-5)
     np.testing.assert_allclose(layer.context_bias(ops.array(weights)), contexts, atol=1e-5)
     for t in (0, steps - 1):
-        # One step of a search: hypotheses of the same query, whose pasts lie in other slots.
+        # One step of a search: hypotheses with equal queries and different cache entries.
         slots = np.stack([np.arange(t + 1), np.arange(t + 1)[::-1]])
         ago = ops.array(np.repeat((t - slots)[None], 2, axis=0), dtype="int32")
         row = layer.step_bias(ops.array(query[:, :, [t, t]]), ago)

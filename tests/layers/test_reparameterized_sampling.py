@@ -45,7 +45,7 @@ def test_gradient_to_the_mean_is_1_and_to_the_log_variance_half_the_deviation():
     layer.build(MEAN.shape, LOG_VARIANCE.shape)
 
     def total(mean, log_variance):
-        # The generator's state stays in the scope, so each call draws the same.
+        # The generator's state stays in the scope, so each call returns the same samples.
         return ops.sum(layer.call(mean, log_variance, training=True))
 
     with keras.StatelessScope():
@@ -120,7 +120,7 @@ def test_callback_anneals_the_kl_weight_during_fit():
 
 def test_kl_divergence_of_a_variance_beyond_float16_is_accurate():
     layer = ReparameterizedSampling(dtype="mixed_float16")
-    # exp(12) is no number of float16.
+    # exp(12) overflows float16.
     inputs = np.float16([[0.0]]), np.float16([[12.0]])
     expected = 0.5 * (np.exp(12.0) - 13)
     np.testing.assert_allclose(float(layer.kl_divergence(*inputs)[0]), expected, rtol=1e-6)

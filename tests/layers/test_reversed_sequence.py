@@ -43,7 +43,7 @@ def test_reversing_without_a_mask_reverses_all_steps():
 
 
 def test_rnn_over_a_reversed_sequence_equals_rnn_going_backwards():
-    """The mask comes from an embedding, and is there still behind the layer."""
+    """The embedding makes the mask, and the layer passes it on."""
     ids = np.array([[4, 5, 6, 0], [7, 8, 0, 0]])
     cell = keras.layers.GRUCell(3)
     inputs = keras.Input((None,), dtype="int32")

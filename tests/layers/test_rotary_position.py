@@ -1,4 +1,4 @@
-"""Rotary positions as products of complex numbers, and what they are for: distances alone count."""
+"""Rotary positions against products of complex numbers; scores depend only on distances."""
 
 import keras
 import numpy as np
@@ -63,7 +63,7 @@ def test_rotary_steps_equal_the_full_pass():
     layer, x = RotaryPosition(), vectors(2, 7, 4)
     whole = numpy_of(layer(x))
     for position in range(7):
-        # Three hypotheses stand at the same position.
+        # Three hypotheses are at the same position.
         beam = np.repeat(x[:, position : position + 1], 3, axis=1)
         step = layer.step(beam, ops.array(position, dtype="int32"))
         np.testing.assert_allclose(
@@ -75,7 +75,8 @@ def test_rotary_angles_keep_float32_precision_under_mixed_bfloat16():
     x = np.ones((1, 600, 4), "float32")
     got = RotaryPosition(dtype="mixed_bfloat16")(x)
     assert keras.backend.standardize_dtype(got.dtype) == "bfloat16"
-    # To the rounding of a number up to sqrt(2); an angle of 599 in bfloat16 could be 2 off.
+    # The tolerance is the rounding of numbers up to sqrt(2). An angle of 599 in bfloat16 could be
+    # off by 2.
     np.testing.assert_allclose(numpy_of(got), turned(x.astype("float64")), atol=2**-7)
 
 

@@ -1,4 +1,4 @@
-"""The decoder over samplers, against single steps of its cell in plain Python."""
+"""The decoder with samplers, against single steps of its cell in a Python loop."""
 
 import keras
 import numpy as np
@@ -27,7 +27,7 @@ VALUE = np.random.default_rng(0).normal(size=(B, S, E)).astype("float32")
 
 
 def parts():
-    """Built parts with large weights, so that the likeliest words differ."""
+    """Returns built layers with large weights, so that the most likely words differ."""
     keras.utils.set_random_seed(3)
     given = {
         "cell": layers.AttentionCell(keras.layers.GRUCell(U), layers.LuongAttention()),
@@ -100,7 +100,7 @@ def test_scheduled_words_are_read_at_the_next_step():
 def test_scheduled_sampling_replaces_the_configured_share_of_positions():
     given = parts()
     for weight in given["cell"].weights:
-        # Small, so that roundings die out from step to step.
+        # Small weights, so that rounding errors shrink from step to step.
         weight.assign(weight * 0.3)
     rows, steps, share = 50, 20, 0.25
     value = np.tile(VALUE[:1], (rows, 1, 1))
@@ -201,7 +201,7 @@ def greedy_by_hand(given, steps):
 
 def test_greedy_decoding_writes_until_the_end_token():
     given = parts()
-    # The end is likely enough to come early in one row and not in all.
+    # The end token is likely enough to end one row early, but not all rows.
     given["output_layer"].bias.assign(np.eye(V)[END] * 1.5)
     expected, words = greedy_by_hand(given, 7)
     ends = [(row == END).any() for row in words]

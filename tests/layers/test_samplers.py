@@ -1,4 +1,4 @@
-"""What is drawn, against frequencies; the numbers of a sampler."""
+"""Frequencies of the samples, and the random numbers of a sampler."""
 
 import keras
 import numpy as np

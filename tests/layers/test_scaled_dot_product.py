@@ -1,4 +1,4 @@
-"""Attention by its weights and by Keras' fused operation, and the biases of both."""
+"""Attention with explicit weights and with the fused operation of Keras, and their biases."""
 
 import keras
 import numpy as np
@@ -20,7 +20,7 @@ from keras_seq.layers.internal.scaled_dot_product import (
 
 pytestmark = pytest.mark.jax
 
-# The last row is padding throughout, and the third begins with it.
+# The last row is all padding, and the third row begins with padding.
 MASK = np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0], [0, 0, 1, 1, 0], [0, 0, 0, 0, 0]]).astype(bool)
 ROWS, STEPS = MASK.shape
 
@@ -76,7 +76,8 @@ def test_band_bias_shows_exactly_the_pairs_inside_the_window(causal, window):
 
 def test_seeing_rows_excludes_queries_that_see_no_key():
     bias = join_biases([padding_bias(ops.convert_to_tensor(MASK)), band_bias(STEPS, True, 2)])
-    # In the third row steps 2 and 3 are real, step 4 sees 3; in the second 3 sees 2 and 4 nothing.
+    # In the third row, steps 2 and 3 are real and step 4 attends to step 3. In the second row, step
+    # 3 attends to step 2 and step 4 to nothing.
     expected = [[1, 1, 1, 1, 1], [1, 1, 1, 1, 0], [0, 0, 1, 1, 1], [0, 0, 0, 0, 0]]
     np.testing.assert_array_equal(np.asarray(query_has_keys(bias))[:, 0, :, 0], expected)
 
@@ -102,7 +103,7 @@ def test_fused_attention_needs_jax_a_gpu_and_half_precision(monkeypatch):
 
 
 def test_attention_layers_give_equal_outputs_with_fused_attention(monkeypatch):
-    """As on a GPU, though the operation is that of this machine."""
+    """Uses the fused operation, as on a GPU."""
     x = np.random.default_rng(2).normal(size=(ROWS, STEPS, 8)).astype("float32")
     own = MultiHeadSelfAttention(2, causal=True, key_size=3, value_size=3)
     other = MultiHeadCrossAttention(2)

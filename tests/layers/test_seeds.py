@@ -1,4 +1,4 @@
-"""One seed for a whole, many for its parts."""
+"""A layer derives the seeds of its parts from one seed."""
 
 import pytest
 from hypothesis import given

@@ -64,7 +64,7 @@ def test_sinusoidal_steps_equal_the_full_pass():
     layer = SinusoidalPosition()
     whole = numpy_of(layer(x))
     for position in range(9):
-        # Three hypotheses stand at the same position.
+        # Three hypotheses are at the same position.
         beam = np.repeat(x[:, position : position + 1], 3, axis=1)
         step = numpy_of(layer.step(beam, ops.array(position, dtype="int32")))
         np.testing.assert_allclose(

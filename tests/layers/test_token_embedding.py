@@ -38,7 +38,7 @@ def test_reverse_embedding_scores_against_every_row_of_the_same_table():
 
 
 def test_cached_scoring_kernels_are_computed_once_and_keep_the_logits():
-    """Of two layers, in contexts within each other, as an ensemble has them."""
+    """Two layers with nested contexts, as in an ensemble."""
     turned = []
 
     class Counting(TokenEmbedding):
@@ -73,7 +73,7 @@ def test_initial_embeddings_and_logits_have_about_unit_variance():
     keras.utils.set_random_seed(0)
     layer = TokenEmbedding(2000, 64)
     vectors = numpy_of(layer(np.arange(2000, dtype="int32")[None]))
-    # Of 128,000 numbers: five standard errors of a standard deviation are 0.01.
+    # Five standard errors of the standard deviation of 128,000 numbers are 0.01.
     assert abs(vectors.std() - 1) < 0.01
     assert abs(vectors.mean()) < 0.015
     unit = np.random.default_rng(0).normal(size=(1, 4, 64)).astype("float32")
@@ -85,7 +85,7 @@ def test_token_embedding_masks_padding_and_keeps_the_mask_in_reverse():
     pooled = keras.layers.GlobalAveragePooling1D()(layer(IDS))
     rows = numpy_of(layer.embeddings) * 2
     np.testing.assert_allclose(pooled[0], (rows[5] + rows[2]) / 2, atol=1e-6)
-    # On the way back the mask of the vectors is handed on.
+    # The reverse call passes on the mask of the vectors.
     logits = numpy_of(layer(layer(IDS), reverse=True))
     pooled = keras.layers.GlobalAveragePooling1D()(layer(layer(IDS), reverse=True))
     np.testing.assert_allclose(pooled[0], logits[0, :2].mean(axis=0), atol=1e-6)

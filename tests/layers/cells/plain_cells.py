@@ -1,4 +1,4 @@
-"""Recurrent cells in slow plain numpy, float64, one step of one row; from the papers.
+"""One step of each recurrent cell for one row, in float64 numpy, from the equations of the papers.
 
 Every function takes x `(D,)`, the states, each `(U,)`, and the weights by name, and gives the
 output and the new states. Gates are in the order that the docstrings of the cells say.
@@ -16,10 +16,10 @@ def normalize(x, gamma, beta=0.0, epsilon=1e-3):
 
 
 def weights_of(cell):
-    """The weights of a cell by the end of their path, as `kernel` or `kernel_norm/gamma`."""
+    """Returns the weights of a cell by name, such as `kernel` or `kernel_norm/gamma`."""
     paths = [weight.path.split("/") for weight in cell.weights]
     names = ["/".join(path[-2:]) if "norm" in path[-2] else path[-1] for path in paths]
-    # The layer of a norm has the cell's name in its path, which has "norm" in it too.
+    # Drop the cell's name, because it may contain "norm".
     names = [name.split("/")[-1] if "cell" in name.split("/")[0] else name for name in names]
     arrays = [np.asarray(weight.numpy(), "float64") for weight in cell.weights]
     return dict(zip(names, arrays, strict=True))

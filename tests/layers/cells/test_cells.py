@@ -100,7 +100,7 @@ def test_rnn_over_padded_rows_equals_numpy(name, backwards):
     for row, length in enumerate(LENGTHS):
         real = inputs[row, :length][:: -1 if backwards else 1]
         expected, last = plain.unroll(step, real, tree.flatten(cell.state_size))
-        # Backwards, padding is what is read first.
+        # Going backwards, the layer reads the padding first.
         got = numpy_of(outputs)[row][-length:] if backwards else numpy_of(outputs)[row][:length]
         np.testing.assert_allclose(got, expected, atol=1e-5)
         for state, wanted in zip(states, last, strict=True):
@@ -123,7 +123,7 @@ def test_gradients_in_a_loop_equal_central_differences_of_numpy(name):
     inputs, weights = row[0].astype("float64"), step.keywords["weights"]
 
     def slopes(array):
-        """By each number of an array that `step` reads."""
+        """Returns the derivatives by each number of an array that `step` reads."""
         found = np.zeros(array.shape)
         for place in np.ndindex(array.shape):
             value, sides = array[place], []
@@ -195,7 +195,7 @@ def test_a_reservoir_is_sparse_scaled_and_not_trained():
     cell.build((None, FEATURES))
     weights = numpy_of(cell.recurrent_kernel).astype("float64")
     assert abs(np.linalg.eigvals(weights)).max() == pytest.approx(0.7, rel=1e-4)
-    # Three standard deviations of the share of 3,600 that is drawn.
+    # Three standard deviations of the share of units dropped among 3,600.
     assert abs((weights != 0).mean() - 0.2) < 3 * (0.2 * 0.8 / 3600) ** 0.5
     assert cell.trainable_weights == [] and len(cell.weights) == 3
     again = ESNCell(60, connectivity=0.2, seed=3)

@@ -1,4 +1,4 @@
-"""Cells against those of Keras that compute the same, and from one to the other and back."""
+"""Compares cells with the equal cells of Keras, and converts each to the other and back."""
 
 import keras
 import numpy as np
@@ -30,7 +30,7 @@ def numpy_of(tensor):
 
 
 def trained(name, **options):
-    """A layer of Keras with random weights."""
+    """Returns a Keras layer with random weights."""
     layer = THEIRS[name](return_sequences=True, return_state=True, **options)
     layer.build((None, None, 3))
     reference.randomize(layer)
@@ -58,7 +58,7 @@ def test_conversion_from_keras_and_back_keeps_outputs_and_config(name):
     options = {"return_sequences": True, "return_state": True}
     expected = outputs_of(theirs)
     assert_equal(outputs_of(RNN(cell, **options)), expected)
-    # Our cells serve in Keras' own loop, too.
+    # Cells of keras-seq also run in the loop of Keras.
     assert_equal(outputs_of(keras.layers.RNN(cell, **options)), expected)
     back = cell.to_keras(**options)
     assert type(back) is type(theirs)
@@ -113,7 +113,7 @@ def test_keras_cells_give_equal_outputs_in_our_rnn_and_in_keras_rnn():
 
 @pytest.mark.parametrize("kind", [LSTMCell, keras.layers.GRUCell])
 def test_stack_of_one_cell_equals_the_cell(kind):
-    # Keras' own loop fails on it.
+    # The loop of Keras fails on this input.
     cell = kind(4)
     one, stack = RNN(cell, return_state=True), RNN([cell], return_state=True)
     got, expected = keras.tree.flatten(stack(INPUTS, mask=MASK)), one(INPUTS, mask=MASK)
@@ -121,7 +121,7 @@ def test_stack_of_one_cell_equals_the_cell(kind):
 
 
 def test_layer_norm_cell_of_opposite_units_outputs_tanh_of_the_scale():
-    # Of one unit and its negation the mean is 0 and the deviation is its size: h = +-tanh(gamma).
+    # For a unit and its negation, the mean is 0 and the deviation their size: h = +-tanh(gamma).
     cell = LayerNormSimpleRNNCell(2, norm_epsilon=0.0)
     cell.build((None, 3))
     kernel = np.random.default_rng(0).normal(size=(3, 1))

@@ -23,7 +23,7 @@ def numpy_of(tensor):
 
 
 def made(cell, inner=None):
-    """A layer over all steps with random weights, and the numpy weights of the inner cell."""
+    """Returns an RNN layer with random weights, and the numpy weights of its inner cell."""
     layer = RNN(cell, return_sequences=True)
     layer.build((None, None, FEATURES))
     reference.randomize(layer)
@@ -49,7 +49,7 @@ def test_lstm_dropout_uses_one_input_and_one_state_mask_for_all_steps():
 
 
 def test_gru_recurrent_dropout_leaves_the_carried_over_state_unchanged():
-    # With z = 1 a GRU keeps its state as it is, whatever the products read.
+    # With z = 1, a GRU keeps its state, whatever its inputs are.
     layer, _ = made(GRUCell(UNITS, recurrent_dropout=0.9, seed=SEED))
     cell = layer.cell
     bias = np.zeros((2, 3 * UNITS))
@@ -72,7 +72,7 @@ def test_nothing_is_dropped_at_inference(training):
 
 
 class Echo(keras.layers.Layer):
-    """A cell whose output is [x; h], and whose state is its input: it shows what it was given."""
+    """A cell whose output is [x; h] and whose new state is x, so that tests see its inputs."""
 
     state_size = output_size = None
 
@@ -96,7 +96,7 @@ def test_a_dropout_cell_drops_inputs_outputs_and_states_by_their_rates(per_step)
         cell = DropoutCell(Echo(width), **{name: rate}, per_step=per_step, seed=SEED)
         layer = RNN(cell, return_sequences=True)
         given, state = np.split(numpy_of(layer(ones, training=True)), 2, axis=-1)
-        # What was given at a step is the state of the next.
+        # The input of a step is the state of the next step.
         seen = {"input": given, "output": np.concatenate([given, state], -1), "state": state}[name]
         kept = seen > 0
         count = kept.size if per_step else kept[:, 0].size
@@ -134,7 +134,7 @@ def test_zoneout_follows_its_rate_and_uses_the_expectation_at_inference():
     inner = GRUCell(width)
     layer = RNN(ZoneoutCell(inner, zoneout=0.3), return_sequences=True)
     layer.build((None, None, 1))
-    # z = 0 and a candidate of tanh(x): every step replaces the state by another.
+    # z = 0 and a candidate of tanh(x): every step replaces the whole state.
     weights = [np.zeros((1, 3 * width)), np.zeros((width, 3 * width)), np.zeros((2, 3 * width))]
     weights[0][:, 2 * width :] = 1.0
     weights[2][0, :width] = -100.0

@@ -1,4 +1,4 @@
-"""The loop: masks, directions, stacks, states, and what it says of wrong input."""
+"""The loop of `RNN`: masks, directions, stacks, states, and errors for invalid input."""
 
 from functools import partial
 
@@ -70,7 +70,7 @@ def test_bidirectional_rnn_reads_real_steps_and_keeps_outputs_aligned(where):
 @every_mask
 @pytest.mark.parametrize("backwards", [False, True], ids=["forward", "backward"])
 def test_the_last_output_is_that_of_the_last_real_step(where, backwards):
-    # Of a residual cell the output is no state.
+    # The output of a residual cell is not one of its states.
     mask = MASKS[where]
     inputs = np.repeat(INPUTS[..., :1], UNITS, axis=-1) * np.arange(1, UNITS + 1, dtype="float32")
     layer = randomized(RNN(ResidualCell(LSTMCell(UNITS)), go_backwards=backwards), UNITS)
@@ -161,7 +161,7 @@ def test_float32_cell_in_a_bfloat16_rnn_computes_in_float32():
     layer = randomized(RNN(cell, dtype="mixed_bfloat16"))
     output = layer(INPUTS)
     assert keras.backend.standardize_dtype(output.dtype) == "bfloat16"
-    # Rounded are the inputs and the output, and nothing between.
+    # Only the inputs and the output are rounded, no intermediate value.
     rounded = numpy_of(ops.cast(ops.cast(INPUTS, "bfloat16"), "float32"))
     exact = ops.cast(ops.cast(RNN(cell)(rounded), "bfloat16"), "float32")
     np.testing.assert_array_equal(numpy_of(ops.cast(output, "float32")), numpy_of(exact))

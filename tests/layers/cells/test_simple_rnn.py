@@ -1,4 +1,4 @@
-"""Elman's network (1990) out of `RNN`, Keras' cell and a dense layer, against plain numpy."""
+"""Elman's network (1990), built from `RNN`, a Keras cell and a dense layer, against numpy."""
 
 import keras
 import numpy as np

@@ -1,4 +1,4 @@
-"""Cells of this package under `AttentionCell`: the loop over a target against single steps."""
+"""Cells inside an `AttentionCell`: the loop over a target equals single steps."""
 
 import keras
 import numpy as np
@@ -57,7 +57,8 @@ def test_decoding_a_full_target_equals_single_steps(name, input_feeding):
 
 
 def test_residual_cell_with_input_feeding_equals_single_steps():
-    # 3 features and 2 fed, c~ of the source: as many as the cell has units.
+    # The step reads 3 features and 2 of the attentional vector, which has as many as the cell has
+    # units.
     cell = AttentionCell(
         ResidualCell(GRUCell(5)), LuongAttention("general"), units=2, query="current"
     )
