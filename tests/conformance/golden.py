@@ -1,4 +1,4 @@
-"""The parameter tree of each row as text: a renamed or reshaped weight shows up in a diff.
+"""Lists the parameters of each row as text, so that a diff shows renamed or reshaped weights.
 
 After a change that is meant, write the files anew, all of them or those of some public names, and
 read the diff:
@@ -17,7 +17,7 @@ FOLDER = Path(__file__).parent / "golden"
 
 
 def parameter_tree(layer: Any) -> str:
-    """One line a weight, in order: path, shape, dtype, and whether it is trained."""
+    """Returns a line for each weight, in order: path, shape, dtype, and if it is trained."""
     lines = []
     for weight in layer.weights:
         trained = "" if weight.trainable else "  frozen"

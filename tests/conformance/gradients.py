@@ -22,7 +22,7 @@ from keras import ops
 def loss(
     row: Row, outputs: list[Any], arrays: dict[str, np.ndarray], dtype: str = "float32"
 ) -> Any:
-    """A weighted sum of the outputs at real steps: padding is chosen away, not multiplied by 0.
+    """A weighted sum of the outputs at real steps. Padding is selected away, not multiplied by 0.
 
     What is no float, such as ids, has no gradient and is left out.
     """
@@ -48,7 +48,7 @@ def loss(
 
 
 def lengths_in(row: Row, arrays: dict[str, np.ndarray], axis: str) -> dict[str, Any]:
-    """Lengths of the rows along an axis, as the arguments have them."""
+    """Returns the lengths of the rows along an axis of the arguments."""
     for name, letter in row.masks.items():
         if letter == axis:
             return {axis: arrays[name].sum(axis=1)}
@@ -61,18 +61,18 @@ def lengths_in(row: Row, arrays: dict[str, np.ndarray], axis: str) -> dict[str, 
 
 @functools.cache
 def gradients_of(row: Row) -> dict[str, np.ndarray]:
-    """The gradients for the row's own arguments, computed once for all laws."""
+    """Returns the gradients at the arguments of the row, computed once for all laws."""
     return gradients(row, built(row), make_arrays(row))
 
 
 def gradients(row: Row, layer: Any, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Of every trainable weight, by path, and of every float argument, by name."""
+    """Returns the gradients of trainable weights by path and of float arguments by name."""
     _, gradients_at = functions_of(scalar(row, layer, arrays))
     return gradients_at(point(row, layer, arrays))
 
 
 def point(row: Row, layer: Any, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """What gradients are taken of: weights by path, float arguments by name."""
+    """Returns the values to differentiate by: weights by path, float arguments by name."""
     weights = {
         weight.path: ops.convert_to_numpy(weight.value) for weight in layer.trainable_weights
     }
@@ -82,7 +82,7 @@ def point(row: Row, layer: Any, arrays: dict[str, np.ndarray]) -> dict[str, np.n
 def scalar(
     row: Row, layer: Any, arrays: dict[str, np.ndarray], dtype: str = "float32"
 ) -> Callable[[dict[str, Any]], Any]:
-    """The loss as a function of `point`, alike of any."""
+    """Returns the loss as a function of values like those of `point`."""
     weights = layer.trainable_weights
     tensors = to_tensors(arrays)
 
@@ -101,11 +101,11 @@ Point = dict[str, np.ndarray]
 def functions_of(
     compute: Callable[[dict[str, Any]], Any],
 ) -> tuple[Callable[[Point], float], Callable[[Point], Point]]:
-    """The values of a scalar function, and its gradients by the backend's differentiation."""
+    """Returns the function of a loss, and the function of its gradients by the backend."""
     if keras.backend.backend() == "jax":
         import jax
 
-        # One program for both: to make it takes far longer than to run it.
+        # Compile one program for both, because compiling takes far longer than running.
         both = jax.jit(jax.value_and_grad(compute))
 
         def value(tensors):
@@ -119,11 +119,11 @@ def functions_of(
         def differentiate(tensors):
             import torch
 
-            # Leaves that record what is computed from them.
+            # Leaf tensors that record the operations on them.
             leaves = {name: tensor.detach().requires_grad_() for name, tensor in tensors.items()}
             total = compute(leaves)
             if not total.requires_grad:
-                # torch raises an error where nothing at all has a gradient.
+                # torch raises an error if no leaf has a gradient.
                 return {name: torch.zeros_like(leaf) for name, leaf in leaves.items()}
             found = torch.autograd.grad(
                 total, list(leaves.values()), allow_unused=True, materialize_grads=True
@@ -139,7 +139,7 @@ def functions_of(
                 tape.watch(tensors)
                 total = compute(tensors)
             found = tape.gradient(total, tensors, unconnected_gradients="zero")
-            # TensorFlow gives the gradient of a looked-up table in pieces.
+            # TensorFlow returns the gradient of a lookup table as `IndexedSlices`.
             return {name: tf.convert_to_tensor(found[name]) for name in found}
 
     def value_at(at: Point) -> float:

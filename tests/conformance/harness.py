@@ -1,4 +1,4 @@
-"""What the laws share: rows, their arrays, their weights, and how to run them.
+"""Code that the laws share: rows, their arrays and weights, and functions that run them.
 
 A row names the axes of its arguments by letters, so that a law can lengthen,
 mask or leave unknown any of them without knowing the layer:
@@ -18,7 +18,7 @@ import numpy as np
 
 SIZES = {"B": 3, "S": 6, "T": 5, "D": 8, "E": 6, "F": 16, "H": 2, "U": 8, "V": 20}
 FREE = "BST"
-# Lengths of the three rows: one full, one padded, one of a single step. A longer axis is padding.
+# Lengths of the three rows: without padding, with padding, and a single step.
 LENGTHS = {"S": (6, 4, 1), "T": (5, 3, 1)}
 ROOM = 4
 FIRST_TOKEN = 4
@@ -59,7 +59,7 @@ class Row:
 
     @property
     def padded_axes(self) -> set[str]:
-        """The axes along which some steps are padding."""
+        """Returns the axes that have padding."""
         ids = {spec[1] for spec in self.inputs.values() if spec.endswith("ids")}
         return set(self.masks.values()) | ids
 
@@ -77,7 +77,7 @@ def shape_of(spec: str, sizes: Mapping[str, int]) -> tuple[int, ...]:
 
 
 def step_mask(axis: str, sizes: Mapping[str, int], lengths: Mapping[str, Sequence[int]]):
-    """Bool `(B, steps)`, True where a step is real."""
+    """Returns a bool `(B, steps)`, True where a step is real."""
     rows = np.resize(np.asarray(lengths[axis]), sizes["B"])
     return np.arange(sizes[axis])[None] < rows[:, None]
 
@@ -89,7 +89,7 @@ def make_arrays(
     lengths: Mapping[str, Sequence[int]] | None = None,
     seed: int = 0,
 ) -> dict[str, np.ndarray]:
-    """The row's arguments. A longer axis has the same content and then more padding."""
+    """Returns the arguments of a row. Axes of more steps have the same content and more padding."""
     lengths = LENGTHS | dict(lengths or {})
     sizes = {letter: size + (longer or {}).get(letter, 0) for letter, size in SIZES.items()}
     arrays: dict[str, np.ndarray] = {}
@@ -111,7 +111,7 @@ def make_arrays(
 
 @contextlib.contextmanager
 def policy_of(name: str) -> Iterator[keras.DTypePolicy]:
-    """Layers are made under this dtype policy."""
+    """Sets the global dtype policy within a `with` block."""
     before = keras.config.dtype_policy()
     keras.config.set_dtype_policy(name)
     try:
@@ -123,7 +123,7 @@ def policy_of(name: str) -> Iterator[keras.DTypePolicy]:
 
 @contextlib.contextmanager
 def doubles_in_jax() -> Iterator[None]:
-    """JAX makes float32 of every float64 unless told not to."""
+    """Allows float64 on JAX, which otherwise converts it to float32."""
     if keras.backend.backend() != "jax":
         yield
         return
@@ -137,13 +137,13 @@ def doubles_in_jax() -> Iterator[None]:
 
 
 def build(row: Row) -> Any:
-    """A new instance with names counted from the start and weights known beforehand."""
+    """Returns a new instance with reproducible names and weights."""
     policy = keras.config.dtype_policy()
     keras.utils.clear_session(free_memory=False)
     keras.config.set_dtype_policy(policy)
     layer = row.make()
     if keras.backend.backend() == "jax":
-        # A call on numbers is there a program for each operation, and compiling is what costs.
+        # A call on arrays would compile a program for each operation.
         functional(row, layer)
     else:
         row.call(layer, to_tensors(make_arrays(row)))
@@ -153,12 +153,12 @@ def build(row: Row) -> Any:
 
 @functools.cache
 def built(row: Row) -> Any:
-    """The same as `build`, made once for all laws that only call the layer."""
+    """Returns an instance as from `build`, shared by all laws that only call the layer."""
     return build(row)
 
 
 def fill(layer: Any) -> None:
-    """Sets every weight from a generator seeded by its place, the same on every backend."""
+    """Sets each weight from a generator seeded by its index, with equal values on all backends."""
     for index, weight in enumerate(layer.weights):
         if "float" in keras.backend.standardize_dtype(weight.dtype):
             generator = np.random.default_rng([7, index])
@@ -171,14 +171,14 @@ def to_tensors(arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
 
 
 def run(row: Row, layer: Any, arrays: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-    """The outputs as a flat list of arrays; on JAX of one program for all operations."""
+    """Returns the outputs as a flat list of arrays. JAX compiles the call as one program."""
     if keras.backend.backend() == "jax":
         return to_arrays(program(row.call, layer)(to_tensors(arrays)))
     return run_eagerly(row, layer, arrays)
 
 
 def run_eagerly(row: Row, layer: Any, arrays: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-    """The same, operation by operation."""
+    """Returns the outputs as `run` does, without compilation."""
     return to_arrays(row.call(layer, to_tensors(arrays)))
 
 
@@ -188,7 +188,7 @@ def to_arrays(outputs: Any) -> list[np.ndarray]:
 
 @functools.cache
 def program(call: Callable[[Any, dict[str, Any]], Any], layer: Any) -> Callable[..., Any]:
-    """A call of the layer as one function of JAX, compiled for each shape of its arguments."""
+    """Returns a call of the layer as one JAX function, compiled for each shape of its arguments."""
     import jax
 
     @jax.jit
@@ -201,12 +201,12 @@ def program(call: Callable[[Any, dict[str, Any]], Any], layer: Any) -> Callable[
 
 @functools.cache
 def outputs_of(row: Row) -> list[np.ndarray]:
-    """The outputs for the row's own arguments, computed once for all laws."""
+    """Returns the outputs for the arguments of the row, computed once for all laws."""
     return run(row, built(row), make_arrays(row))
 
 
 def symbolic_inputs(row: Row) -> dict[str, Any]:
-    """Keras inputs for the row's arguments, batch and time unknown."""
+    """Returns Keras inputs for the arguments of the row, with unknown batch and time."""
     arrays = make_arrays(row)
     inputs = {}
     for name, array in arrays.items():
@@ -217,13 +217,13 @@ def symbolic_inputs(row: Row) -> dict[str, Any]:
 
 
 def functional(row: Row, layer: Any) -> keras.Model:
-    """The layer as a functional model of unknown batch and time."""
+    """Returns the layer as a functional model with unknown batch and time."""
     inputs = symbolic_inputs(row)
     return keras.Model(inputs, keras.tree.flatten(row.call(layer, inputs)))
 
 
 def real_part(row: Row, index: int, output: np.ndarray, **changes: Any) -> np.ndarray:
-    """Output `index` at the steps that are real and were there from the start, else 0."""
+    """Returns output `index` at the real steps of the original axes, and 0 at all others."""
     spec = letters(row.outputs[index])
     lengths = LENGTHS | dict(changes.get("lengths") or {})
     for position, letter in enumerate(spec):
@@ -240,7 +240,7 @@ def real_part(row: Row, index: int, output: np.ndarray, **changes: Any) -> np.nd
 
 
 def assert_same(row: Row, got: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> None:
-    """Outputs agree at every real step, and are finite there."""
+    """Asserts that outputs are finite and equal at each real step."""
     assert len(got) == len(expected) == len(row.outputs)
     for index, (left, right) in enumerate(zip(got, expected, strict=True)):
         left, right = real_part(row, index, left), real_part(row, index, right)

@@ -1,4 +1,4 @@
-"""Writes the outputs of rows, computed on the backend at hand, to an .npz file.
+"""Writes the outputs of rows on the current backend to an .npz file.
 
 Arguments: the file, then the names of the rows; without names, every row.
 """

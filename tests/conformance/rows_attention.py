@@ -1,4 +1,4 @@
-"""Rows of the one-headed attentions that go from one step to the next; see `conformance.table`."""
+"""Rows of attention layers with one head and a state; see `conformance.table`."""
 
 from functools import partial
 from typing import Any
@@ -11,7 +11,7 @@ from keras import ops
 from keras_seq import layers
 
 LOCATION = {"units": 8, "filters": 3, "kernel_size": 3}
-# A bias of -1 leaves every step something to find.
+# With a bias of -1, some probability is left for each step.
 MONOTONIC = {"score_bias_init": -1.0}
 
 
@@ -29,7 +29,7 @@ def location_cell() -> layers.AttentionCell:
 
 
 def one_step(layer: layers.AttentionCell, arrays: dict[str, Any]) -> Any:
-    """A step of one sequence, or of hypotheses that are one step into it."""
+    """Runs one step of a sequence, or of hypotheses after one step."""
     read = {name: array for name, array in arrays.items() if name not in ("hidden", "fed")}
     seen = layer.attention.initial_state(arrays["value"])
     if len(arrays["inputs"].shape) == 3:

@@ -15,7 +15,7 @@ from keras_seq import layers
 
 
 def step_by_step(layer: layers.RNN, arrays: dict[str, Any]) -> Any:
-    """The cell alone, over steps whose padding is at the end."""
+    """Runs the cell alone over steps with padding at the end."""
     inputs = arrays["inputs"]
     states = layer.cell.get_initial_state(batch_size=inputs.shape[0])
     outputs = []

@@ -7,7 +7,7 @@ from conformance.harness import Row
 
 from keras_seq import layers
 
-# Each with what it goes well with, so that every argument is in some row.
+# Each position has other arguments, so that each argument is in at least one row.
 POSITIONS = {
     "rotary": lambda: {
         "position": layers.RotaryPosition(),

@@ -1,4 +1,4 @@
-"""Rows of recognisers by CTC; see `conformance.table`.
+"""Rows of CTC recognizers; see `conformance.table`.
 
 Strides leave fewer frames than the harness knows of: here each stands as often as it is wide.
 """

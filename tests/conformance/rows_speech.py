@@ -11,7 +11,7 @@ from keras import ops
 
 from keras_seq import layers, models
 
-# A frame for each sample, so that axes are those of the harness.
+# One frame per sample, so that the axes are those of the harness.
 FRONT = {
     "sampling_rate": 100,
     "num_mels": 6,
@@ -39,7 +39,7 @@ def frames(layer, arrays):
 
 
 def pieces(layer, arrays):
-    """A stream of two samples at a time."""
+    """Reads a stream of two samples at a time."""
     samples, outputs = arrays["inputs"], []
     state = layer.initial_state(samples.shape[0])
     for start in range(0, samples.shape[1], 2):
@@ -49,7 +49,7 @@ def pieces(layer, arrays):
 
 
 def source_of(arrays):
-    """What a recogniser reads: samples or features, and how many are real."""
+    """Returns the input of a recognizer: samples or features, and their number."""
     (name,) = {"samples", "features"} & set(arrays)
     return {name: arrays[name], "lengths": lengths_of(arrays["mask"])}
 
@@ -67,7 +67,7 @@ def answer(model, arrays):
 
 
 def stream(model, arrays):
-    """Pieces of two steps, then of four."""
+    """Streams pieces of two steps, then of four."""
     (name,) = {"samples", "features"} & set(arrays)
     state, logits = model.initial_state(arrays[name].shape[0]), []
     for start, end in ((0, 2), (2, 6)):

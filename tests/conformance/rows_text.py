@@ -13,7 +13,7 @@ TRANSFORMER = {"units": 8, "feedforward_units": 16, "num_heads": 2}
 
 
 def tag(model, arrays):
-    """Every third word is of two tokens and more; with a field also how likely some tags are."""
+    """Tags words of one or more tokens. A CRF also returns the log-likelihood of some tags."""
     source = arrays["source"]
     begins = ops.logical_and(ops.not_equal(source, 0), ops.not_equal(source % 3, 0))
     outputs = model({"source": source, "begins": begins})

@@ -1,4 +1,4 @@
-"""The step form of each row, run over a whole sequence: what search does with it.
+"""Runs the step form of each row over a whole sequence, as a search does.
 
 Where a step takes several hypotheses there are two: the row's own sequence, and
 the same with the batch reversed. They swap slots after every step, so the state has to
@@ -19,12 +19,12 @@ def two_hypotheses(array):
 
 
 def slots(step):
-    """Which hypothesis sits in each slot at this step."""
+    """Returns the hypothesis in each beam slot at a step."""
     return [0, 1] if step % 2 == 0 else [1, 0]
 
 
 def swap(tensor):
-    """Follows the hypotheses to their next slots, as a search gathers by parent."""
+    """Moves the hypotheses to their next slots, as a search gathers by parent."""
     return ops.take(tensor, ops.array([1, 0]), axis=1)
 
 
@@ -39,7 +39,7 @@ def position(layer, arrays):
 
 
 def cross_attention(layer, arrays):
-    """The beam stands in the place of the query's steps."""
+    """Uses the axis of query steps for the beam."""
     memory = layer.project(arrays["value"], arrays["value_mask"])
     attended = [
         layer.attend(arrays["query"][:, step : step + 1], **memory, value_mask=arrays["value_mask"])
@@ -49,7 +49,7 @@ def cross_attention(layer, arrays):
 
 
 def attention(layer, arrays):
-    """As cross-attention, for the layers that say what `project` gives by name."""
+    """Like `cross_attention`, for layers whose `project` returns a dict."""
     memory = layer.project(arrays["value"], arrays["value_mask"])
     attended = [
         layer.attend(arrays["query"][:, step : step + 1], **memory, value_mask=arrays["value_mask"])
@@ -59,7 +59,7 @@ def attention(layer, arrays):
 
 
 def attention_with_state(layer, arrays):
-    """As attention, for the layers that go from one step to the next."""
+    """Like `attention`, for layers with a state."""
     memory = layer.project(arrays["value"], arrays["value_mask"])
     state = ops.expand_dims(layer.initial_state(arrays["value"]), 1)
     contexts = []
@@ -73,7 +73,7 @@ def attention_with_state(layer, arrays):
 
 
 def cell_with_beam(call, layer, arrays):
-    """Two hypotheses of each source, of which the first is the row's own."""
+    """Runs two hypotheses per source. The first is the sequence of the row."""
     memory = {"value", "value_mask", "summary"}
     shared = {name: arrays[name] for name in memory & set(arrays)}
     of_hypotheses = {
@@ -86,7 +86,7 @@ def cell_with_beam(call, layer, arrays):
 
 
 def attention_decoder(layer, arrays):
-    """The cell step by step, with what depends on the source computed once."""
+    """Runs the cell step by step, and computes once what depends only on the source."""
     cell = layer.cell
     memory = cell.attention.project(arrays["value"], arrays["value_mask"])
     states = cell.get_initial_state(arrays["inputs"].shape[0], arrays["value"])
@@ -116,7 +116,7 @@ def causal_block(layer, arrays):
 
 
 def decoder_block(layer, arrays):
-    # The memory is shared by the hypotheses of a row, so both are the row's own sequence here.
+    # Both hypotheses are the sequence of the row, because they share its memory.
     memory = layer.project(arrays["memory"], arrays["memory_mask"])
     return cached(
         arrays["inputs"],
@@ -148,10 +148,10 @@ def cached(inputs, attention, run_step):
 
 
 def model(model, arrays):
-    """Any model with an encoder and a decoder step."""
+    """Runs a model that has an encoder and a decoder step."""
     memory = model.encoder(arrays["source"])
     length = arrays["target"].shape[1]
-    # Room for one step at first, then for two more whenever that is used up.
+    # The state has room for one step at first, and grows by two steps when it is full.
     state = model.initial_state(memory, HYPOTHESES, 1)
     hypotheses = two_hypotheses(arrays["target"])
     logits = []

@@ -326,7 +326,7 @@ ROWS = [
     *rows_backbones.ROWS,
 ]
 
-# Public functions and samplers, which have tests of their own.
+# Public functions and samplers, which have separate tests.
 NOT_LAYERS = {
     "CategoricalSampler",
     "Ensemble",
@@ -348,7 +348,7 @@ ON_TORCH = [row for row in ROWS if row.name in FIRST.values() and row.public_nam
 
 
 def marked(row: Row, *values: Any, jax: bool = False, torch: bool = False) -> Any:
-    """A parameter of a law: the first row of each public name by default, the others `slow`.
+    """Marks rows: the first row of each public name runs by default, the others are `slow`.
 
     On JAX most of a law's time is compilation. That the outputs of every row agree with those of
     TensorFlow is a law itself (`test_law_backends_agree.py`), so laws about outputs hold on JAX
@@ -368,7 +368,7 @@ def marked(row: Row, *values: Any, jax: bool = False, torch: bool = False) -> An
 
 
 def rows_where(condition: Callable[[Row], Any], *, jax: bool = False, torch: bool = False) -> Any:
-    """`parametrize` of a law that holds for some of the rows."""
+    """Returns `parametrize` for a law that holds for some rows."""
     rows = [marked(row, jax=jax, torch=torch) for row in ROWS if condition(row)]
     return pytest.mark.parametrize("row", rows)
 

@@ -1,4 +1,4 @@
-"""What a row of a batch gives does not depend on the other rows."""
+"""The output of a row does not depend on the other rows of the batch."""
 
 import numpy as np
 import pytest

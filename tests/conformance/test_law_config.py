@@ -10,7 +10,7 @@ from conformance.table import every_row
 
 
 def own_config(layer):
-    """The config without the shapes that Keras notes of inner layers once they are built."""
+    """Returns the config without the shapes that Keras adds for built inner layers."""
 
     def strip(value):
         if isinstance(value, dict):
@@ -21,7 +21,7 @@ def own_config(layer):
 
 
 def with_cells(layer):
-    """The layer and the cells in it."""
+    """Returns the layer and its cells."""
     yield layer
     for cell in [getattr(layer, "cell", None), *getattr(layer, "cells", [])]:
         if cell is not None:

@@ -1,4 +1,4 @@
-"""Each dtype policy gives its own dtype and, within its precision, the same numbers."""
+"""Outputs have the dtype of the policy and, within its precision, the same numbers."""
 
 import numpy as np
 import pytest
@@ -7,11 +7,11 @@ from conformance.table import ROWS, marked
 
 from keras_seq import models
 
-# Relative to the largest output: a few roundings of 2^-11 and 2^-8.
+# Tolerance relative to the largest output: a few roundings of 2^-11 and 2^-8.
 PRECISION = {"float32": 1e-6, "mixed_float16": 2e-2, "mixed_bfloat16": 1e-1, "float64": 1e-5}
 
 
-# A model's parts are rows, too: what it adds is shown by one that is rounded.
+# The layers of a model have rows too, so one half-precision policy suffices for a model.
 OF_MODELS = ("float32", "mixed_bfloat16")
 CASES = [
     marked(row, name, row, jax=name == "mixed_bfloat16", torch=name != "float64")

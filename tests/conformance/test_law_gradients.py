@@ -1,4 +1,4 @@
-"""Gradients are those of the outputs: finite differences in double precision say the same."""
+"""Gradients equal finite differences of the outputs in double precision."""
 
 import keras
 import numpy as np
@@ -21,10 +21,11 @@ def test_gradients_equal_finite_differences(row):
     with policy_of("float64"):
         layer = row.make()
         if keras.backend.backend() == "torch":
-            # Keras infers shapes there by calling the layer on longer inputs: 6 to 18 s for a loop.
+            # There, Keras infers shapes by calling the layer on longer inputs, which takes 6 to 18
+            # s for a loop.
             row.call(layer, to_tensors(make_arrays(row)))
         else:
-            # Built without a call on numbers, which on JAX is a program for each operation.
+            # Build without a call on arrays, for which JAX would compile a program per operation.
             functional(row, layer)
         fill(layer)
         arrays = make_arrays(row)
@@ -37,7 +38,7 @@ def test_gradients_equal_finite_differences(row):
 
 
 def check_along(direction, value_at, at, gradients):
-    """The gradients' slope in a direction is that of the function."""
+    """Asserts that the slope of the gradients in a direction is that of the function."""
 
     def change(step):
         moved = {name: array + step * direction[name] for name, array in at.items()}
@@ -58,13 +59,13 @@ def check_along(direction, value_at, at, gradients):
 
 
 def random_direction(gradients):
-    """Through all arrays at once, so scaled that each has about the same share in the slope.
+    """Returns a direction in all arrays, scaled so that each contributes similarly to the slope.
 
     One is enough: what is wrong in any number of any array shows in a slope drawn by chance.
     """
     generator = np.random.default_rng(5)
     sizes = {name: np.linalg.norm(gradient) for name, gradient in gradients.items()}
-    # What has no gradient is moved, too: that may be the mistake.
+    # Move arrays without a gradient too, because a missing gradient may be the fault.
     least = 1e-2 * max(sizes.values()) or 1.0
     return {
         name: generator.normal(size=gradients[name].shape) / max(sizes[name], least)

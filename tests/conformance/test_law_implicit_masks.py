@@ -1,4 +1,4 @@
-"""A mask that comes with a tensor does what the same mask does as an argument."""
+"""A mask attached to a tensor has the same effect as the mask as an argument."""
 
 import keras
 import numpy as np
@@ -16,7 +16,8 @@ from conformance.table import rows_where
 
 
 def whose(mask):
-    """The argument that a mask is of; a layer of one tensor calls its mask just that."""
+    """Returns the argument that a mask belongs to. With a single tensor, the mask is called
+    `mask`."""
     return "inputs" if mask == "mask" else mask.removesuffix("_mask")
 
 
@@ -25,7 +26,7 @@ def test_implicit_masks_equal_mask_arguments(row):
     layer = built(row)
     arrays = make_arrays(row)
     for name, axis in row.masks.items():
-        # `Masking` makes the mask from steps that are 0 throughout.
+        # `Masking` masks the steps that are all 0.
         masked = whose(name)
         arrays[masked] = arrays[masked] * step_mask(axis, SIZES, LENGTHS)[..., None]
     expected = run(row, layer, arrays)

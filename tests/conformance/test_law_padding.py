@@ -1,4 +1,4 @@
-"""What padding holds, and how much of it there is, changes nothing."""
+"""Outputs depend neither on the content of padding nor on its length."""
 
 import numpy as np
 from conformance.gradients import gradients, gradients_of
@@ -22,7 +22,7 @@ masked_rows = rows_where(lambda row: row.masks, torch=True)
 
 
 def spoil(row: Row, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """NaN wherever a float argument is padding."""
+    """Replaces the padding of float arguments by NaN."""
     spoiled = dict(arrays)
     for name in row.float_inputs:
         axis = letters(row.inputs[name])[1]
@@ -73,7 +73,7 @@ def test_more_padding_does_not_change_the_gradients(row):
 
 
 def real_gradient(row: Row, name: str, gradient: np.ndarray) -> np.ndarray:
-    """Cuts the gradient of a lengthened argument back; beyond, it must be 0."""
+    """Cuts the gradient of a lengthened argument to its first length, and asserts 0 beyond it."""
     axis = letters(row.inputs[name])[1] if name in row.inputs else ""
     if axis not in row.padded_axes:
         return gradient

@@ -1,4 +1,4 @@
-"""Names, shapes and dtypes of the weights stay as the golden text has them."""
+"""Names, shapes and dtypes of the weights are those of the golden text."""
 
 import keras
 from conformance.golden import FOLDER, parameter_tree
@@ -22,7 +22,7 @@ def test_every_golden_text_has_a_row():
 
 @rows_where(lambda row: row.public_name in models.__all__)
 def test_weight_names_do_not_depend_on_earlier_models(row):
-    # A checkpoint has these names, and is read by a process that may have built other models.
+    # Checkpoints have these names, and may be read by a process that has built other models.
     first = [weight.path for weight in row.make().weights]
     keras.layers.StackedRNNCells([keras.layers.GRUCell(2), keras.layers.LSTMCell(2)])
     keras.layers.Bidirectional(keras.layers.LSTM(2))

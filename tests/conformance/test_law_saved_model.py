@@ -1,4 +1,4 @@
-"""A row inside a SavedModel gives the same numbers, without Keras and without XLA."""
+"""A row in a SavedModel returns the same numbers, without Keras and XLA."""
 
 import keras
 import pytest
@@ -17,7 +17,7 @@ def test_a_saved_model_gives_equal_outputs(row, tmp_path):
     layer = built(row)
     arrays = make_arrays(row, longer={"S": 2, "T": 1})
     module = tf.Module()
-    # The raw variables: a Keras object as attribute loads in Python, but not in a model server.
+    # Save raw variables: a Keras object as an attribute does not load in a model server.
     module.variables_of_layer = [weight.value for weight in layer.variables]
     module.serve = tf.function(
         lambda **inputs: {
@@ -34,7 +34,8 @@ def test_a_saved_model_gives_equal_outputs(row, tmp_path):
     tf.saved_model.save(module, str(tmp_path), signatures={"serving_default": signature})
 
     expected = run(row, layer, arrays)
-    # A session, as model servers use; `tf.saved_model.load` finds variables that they do not.
+    # Load in a session, as model servers do. `tf.saved_model.load` finds more variables than they
+    # do.
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
         loaded = tf.compat.v1.saved_model.load(session, ["serve"], str(tmp_path))
         assert not [op.name for op in session.graph.get_operations() if op.type.startswith("Xla")]

@@ -1,4 +1,4 @@
-"""Step by step gives what all at once gives."""
+"""Single steps give the same outputs as a full pass."""
 
 import dataclasses
 

@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.jax, pytest.mark.torch]
 
 
 class Broken(keras.layers.Layer):
-    """Runs a function of the inputs and their mask."""
+    """A layer that calls a function of the inputs and their mask."""
 
     def __init__(self, function=None, **kwargs):
         super().__init__(**kwargs)
@@ -64,7 +64,7 @@ def divides_by_length(x, mask):
 
 
 def wrong_gradient(x, mask):
-    # The square root of a spoiled step is chosen away, its gradient of NaN times 0 is not.
+    # `where` removes the NaN of a padded step, but not the NaN times 0 in its gradient.
     return ops.where(mask[..., None], ops.sqrt(ops.abs(x)), 0.0)
 
 
@@ -104,7 +104,7 @@ def test_step_law_fails_on_a_wrong_step():
 
 
 def not_the_derivative(factor):
-    """Squares the inputs and gives `factor` times their gradient."""
+    """Squares the inputs and returns `factor` times their gradient."""
 
     @custom_gradient
     def square(x):

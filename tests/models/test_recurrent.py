@@ -30,7 +30,7 @@ OPTIONS = {
     "share_embeddings": False,
     "tie_output": False,
 }
-# Every value of every option stands in one of them at least.
+# Each value of each option is in at least one of them.
 VARIANTS = {
     "gru": {},
     "lstm": {"cell": "lstm", "bridge": "copy", "context": "init", "tie_output": True},
