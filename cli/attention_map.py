@@ -31,17 +31,17 @@ def print_map(
         source, target: The tokens.
         weights: Shape `(target, source)`, values from 0 to 1.
     """
-    left = max([cell_len(_cut(name)) for name in target], default=0) + 1
-    room = max((console.width - left) // _CELL, 1)
+    margin = max([cell_len(_cut(name)) for name in target], default=0) + 1
+    room = max((console.width - margin) // _CELL, 1)
     colored = console.color_system is not None
     lines: list[list[Segment]] = [[Segment(title)]]
     # If the map is wider than the terminal, print groups of columns below each other.
     for start in range(0, len(source), room):
         columns = slice(start, start + room)
-        lines += ([Segment(" " * left), *row] for row in _header(source[columns]))
+        lines += ([Segment(" " * margin), *row] for row in _header(source[columns]))
         for name, row in zip(target, weights, strict=True):
             text = _cut(name)
-            label = Segment(" " * (left - 1 - cell_len(text)) + text + " ")
+            label = Segment(" " * (margin - 1 - cell_len(text)) + text + " ")
             lines.append([label, *(_square(value, colored) for value in row[columns])])
         lines.append([])
     for line in lines:

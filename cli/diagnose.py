@@ -126,11 +126,11 @@ def _table(diagnosis: Diagnosis, worst: int) -> Iterator[str]:
         ("  the same", "same", "the output is the reference"),
         ("not judged", "not_judged", "the source is blank"),
         ("wider is better", "wider_is_better", "a wider beam finds a higher objective"),
-        ("cut sources", "cut_sources", "longer than data.max_source_length"),
+        ("truncated sources", "truncated_sources", "longer than data.max_source_length"),
     ]
     for name, key, meaning in rows:
         count = totals[key]
-        is_hidden = key in ("out_of_reach", "not_judged", "cut_sources") and not count
+        is_hidden = key in ("out_of_reach", "not_judged", "truncated_sources") and not count
         if not is_hidden and (others or key != "wider_is_better"):
             share = 100 * count / totals["lines"]
             yield f"{name:<16}{count:>8,}{share:>7.1f} %  {meaning}"
@@ -150,11 +150,11 @@ def _table(diagnosis: Diagnosis, worst: int) -> Iterator[str]:
 
 def _beam_rows(diagnosis: Diagnosis) -> Iterator[str]:
     names = ("beam", "BLEU", "objective", "length", "search err.", "model err.", "ties", "copies")
-    rows: list[Sequence[str]] = [(*names, "repetitions", "empty", "cut")]
+    rows: list[Sequence[str]] = [(*names, "repetitions", "empty", "truncated")]
     for beam, summary in diagnosis.beams.items():
         score = f"{summary.bleu.value:.2f}" if summary.bleu else ""
         verdicts = (summary.search_errors, summary.model_errors, summary.ties)
-        rows.append((str(beam), score, *_numbers(summary, verdicts), f"{summary.cut:,}"))
+        rows.append((str(beam), score, *_numbers(summary, verdicts), f"{summary.truncated:,}"))
     rows.append(("reference", "", *_numbers(diagnosis.references, ("", "", "")), ""))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
@@ -181,8 +181,8 @@ def _line_rows(line: Line) -> Iterator[str]:
     signs = {
         f"the reference is {line.out_of_reach}": line.out_of_reach is not None,
         "a wider beam finds better": line.wider_is_better,
-        "the source is cut": line.source_cut,
-        "the output is cut": line.first.cut,
+        "the source is truncated": line.source_truncated,
+        "the output is truncated": line.first.truncated,
         "a copy": line.first.copies,
         "a repetition": line.first.repeats,
     }

@@ -101,9 +101,9 @@ def evaluate(
     )
     if output is not None:
         _write(output, result.outputs)
-    if result.cut:
+    if result.truncated:
         notice(
-            f"{result.cut:,} of {result.lines:,} lines truncated to the limits "
+            f"{result.truncated:,} of {result.lines:,} lines truncated to the limits "
             "data.max_source_length or search.max_length"
         )
     notice(f"{run}: step {result.step:,}, {result.lines:,} lines")

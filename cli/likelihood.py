@@ -96,7 +96,7 @@ class _Totals:
         self.lines += 1
         self.tokens += len(likelihood.tokens)
         self.log_probability += likelihood.total
-        self.truncated += likelihood.source_cut
+        self.truncated += likelihood.source_truncated
 
     def report(self, source: str, *, as_json: bool) -> None:
         """Prints the perplexity to stderr, or all totals as JSON to stdout."""
@@ -117,7 +117,7 @@ class _Totals:
             "log_probability": self.log_probability,
             # JSON cannot represent infinity.
             "perplexity": perplexity if math.isfinite(perplexity) else None,
-            "cut_sources": self.truncated,
+            "truncated_sources": self.truncated,
         }
         emit([json.dumps(result)])
 

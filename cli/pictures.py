@@ -53,14 +53,14 @@ class AttentionPictures:
             [translations[i] for i in indices],
             all_layers=self._kind == "html",
         )
-        drawn = [
+        images = [
             (first + i, lines[i], translations[i][0].text, weights)
             for i, weights in zip(indices, attention, strict=True)
         ]
         if self._kind == "term":
-            self._print(drawn)
+            self._print(images)
         else:
-            self._lines += drawn
+            self._lines += images
 
     def finish(self) -> None:
         """Writes the stored lines to an HTML page or to images."""
@@ -78,7 +78,7 @@ class AttentionPictures:
                 f"{self._path}: shows the first {len(self._lines)} lines, omits {self._omitted:,}"
             )
 
-    def _print(self, drawn: Sequence[tuple[int, str, str, Any]]) -> None:
+    def _print(self, images: Sequence[tuple[int, str, str, Any]]) -> None:
         from rich.console import Console
 
         from keras_seq_cli.attention_map import print_map
@@ -89,7 +89,7 @@ class AttentionPictures:
             stream = open(self._path, "a", encoding="utf-8", newline="\n", errors="replace")
         try:
             console = Console(file=stream, highlight=False, markup=False)
-            for number, source, text, attention in drawn:
+            for number, source, text, attention in images:
                 title = f"{number}: {source}  ->  {text}"
                 print_map(console, title, *explain.pieces(attention), attention.weights.tolist())
         finally:

@@ -66,18 +66,18 @@ class BeamView:
         ((ids,), _) = encode_sources([line], tokenizer, longest)
         if not ids:
             raise ValueError("the line is blank: there is nothing to search for.")
-        found, record = keras.tree.map_structure(
+        result, record = keras.tree.map_structure(
             keras.ops.convert_to_numpy, self._search(backend.padded([[*ids, EOS_ID]]))
         )
         # Removes the batch dimension, because the batch has one row.
         record = SearchRecord(*(part[0] for part in record))
-        found = SearchResult(*(part[0] for part in found))
+        result = SearchResult(*(part[0] for part in result))
         steps = self._steps(record)
         return {
             "source": line,
             "source_tokens": [*(self._source_pieces[token].text for token in ids), END],
             "steps": steps,
-            "results": list(self._results(found, steps)),
+            "results": list(self._results(result, steps)),
         }
 
     def _steps(self, record: SearchRecord) -> list[list[dict[str, Any]]]:
@@ -91,9 +91,9 @@ class BeamView:
             by = float(keras.ops.convert_to_numpy(penalty))
             candidates: list[dict[str, Any]] = []
             for place, total in enumerate(record.totals[step]):
-                kept = bool(record.survives[step, place])
+                survives = bool(record.survives[step, place])
                 # With a patience above 1, there are more candidates than beam slots.
-                if not exists(total) or (place >= settings.beam_size and not kept):
+                if not exists(total) or (place >= settings.beam_size and not survives):
                     continue
                 shown[place] = len(candidates)
                 token = int(record.tokens[step, place])
@@ -103,7 +103,7 @@ class BeamView:
                     parent = before[int(record.slots[step - 1][record.parents[step, place]])]
                 so_far = steps[-1][parent]["total"] if parent is not None else 0.0
                 state = "live"
-                if not kept:
+                if not survives:
                     state = "pruned"
                 elif token == EOS_ID:
                     state = "ended"
@@ -120,21 +120,21 @@ class BeamView:
                 )
             steps.append(candidates)
         for candidates in steps:
-            for one in candidates:
-                one["total"] = round(one["total"], _DIGITS)
+            for candidate in candidates:
+                candidate["total"] = round(candidate["total"], _DIGITS)
         return steps
 
     def _results(
-        self, found: SearchResult, steps: list[list[dict[str, Any]]]
+        self, result: SearchResult, steps: list[list[dict[str, Any]]]
     ) -> Iterator[dict[str, Any]]:
-        for row, length in enumerate(found.lengths):
+        for row, length in enumerate(result.lengths):
             if not length:
                 continue
-            tokens = [int(token) for token in found.tokens[row, :length]]
+            tokens = [int(token) for token in result.tokens[row, :length]]
             yield {
                 "text": self._translator.target_tokenizer.decode([tokens])[0],
-                "score": round(float(found.scores[row]), _DIGITS),
-                "truncated": bool(found.truncated[row]),
+                "score": round(float(result.scores[row]), _DIGITS),
+                "truncated": bool(result.truncated[row]),
                 "path": _path(tokens, steps),
             }
 
@@ -144,8 +144,12 @@ def _path(tokens: list[int], steps: list[list[dict[str, Any]]]) -> list[int]:
     path: list[int] = []
     for token, candidates in zip(tokens, steps, strict=False):
         parent = path[-1] if path else None
-        for place, one in enumerate(candidates):
-            if one["id"] == token and one["parent"] == parent and one["state"] != "pruned":
+        for place, candidate in enumerate(candidates):
+            if (
+                candidate["id"] == token
+                and candidate["parent"] == parent
+                and candidate["state"] != "pruned"
+            ):
                 path.append(place)
                 break
     return path

@@ -81,8 +81,8 @@ class Explainer:
         With `all_layers`, the weights are those of all layers and heads.
         """
         best = [list(hypotheses[:1]) for hypotheses in translations]
-        found = self._extractor(lines, best, all_layers=all_layers)
-        return [attention[0] if attention else None for attention in found]
+        attentions = self._extractor(lines, best, all_layers=all_layers)
+        return [attention[0] if attention else None for attention in attentions]
 
     def pieces(self, attention: Attention) -> tuple[list[str], list[str]]:
         """Returns the tokens of the source and of the translation as text."""

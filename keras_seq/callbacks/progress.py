@@ -100,9 +100,9 @@ class Progress(LossCallback):
             parts.append(f"{numbers['target_tokens_per_second']:,.0f} tokens/s")
             self._last_tokens = tokens
         parts.append(f"{numbers['minutes']:.1f} min")
-        left = self._minutes_left(now)
-        if left is not None:
-            parts.append(f"about {left:.1f} min left")
+        minutes = self._minutes_left(now)
+        if minutes is not None:
+            parts.append(f"about {minutes:.1f} min left")
         self._last = now
         self._write(" | ".join(parts))
         if self.report:
@@ -112,14 +112,14 @@ class Progress(LossCallback):
         return self._initial_minutes + (now - self._start) / 60
 
     def _minutes_left(self, now: float) -> float | None:
-        left = []
+        estimates = []
         if self.max_minutes is not None:
-            left.append(self.max_minutes - self._minutes(now))
+            estimates.append(self.max_minutes - self._minutes(now))
         updates = self.step - (self._first_step or 0)
         if self.max_steps is not None and updates:
             minutes_per_update = (now - self._first_end) / 60 / updates
-            left.append(minutes_per_update * (self.max_steps - self.step))
-        return max(0.0, min(left)) if left else None
+            estimates.append(minutes_per_update * (self.max_steps - self.step))
+        return max(0.0, min(estimates)) if estimates else None
 
     def _write(self, line: str, keep: bool = True) -> None:
         if self.stream.isatty():

@@ -82,5 +82,5 @@ def evaluate(
     model = load_ensemble(open_ensemble(run, ensemble, which, notice), which)
     resamples = (samples or _SAMPLES) if confidence else None
     test = TestSet(run, model, sources, references, names, tokenize, resamples, search)
-    values, outputs, cut = TASKS[run.settings.task].evaluate(test)
-    return Evaluation(run.loaded_step or 0, len(examples), values, outputs, cut)
+    values, outputs, num_truncated = TASKS[run.settings.task].evaluate(test)
+    return Evaluation(run.loaded_step or 0, len(examples), values, outputs, num_truncated)

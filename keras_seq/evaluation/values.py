@@ -70,20 +70,20 @@ class Evaluation:
         lines: Number of examples.
         metrics: The values by the names of the metrics, in printed order.
         outputs: The output of the run for each example; None for a language model.
-        cut: Number of examples whose input or output was cut at its maximum length.
+        truncated: Number of examples whose input or output was truncated at its maximum length.
     """
 
     step: int
     lines: int
     metrics: Mapping[str, MetricValue]
     outputs: tuple[str, ...] | None
-    cut: int = 0
+    truncated: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """Returns everything except the outputs, ready for JSON."""
         return {
             "step": self.step,
             "lines": self.lines,
-            "cut": self.cut,
+            "truncated": self.truncated,
             "metrics": {name: metric.to_dict() for name, metric in self.metrics.items()},
         }

@@ -31,7 +31,7 @@ class Autoencoder(RunPredictor):
         model: A `models.SequenceVAE`.
         tokenizer: The tokenizer of the texts.
         search: Settings of the search that decodes a code.
-        max_length: Maximum number of tokens per text; longer texts are cut.
+        max_length: Maximum number of tokens per text; longer texts are truncated.
 
     Example:
 
@@ -93,9 +93,9 @@ class Autoencoder(RunPredictor):
             count = len(codes)
             if backend.wants_static_shapes():
                 codes = np.pad(codes, ((0, self._batch_size - count), (0, 0)))
-            found = keras.tree.map_structure(keras.ops.convert_to_numpy, self._decode(codes))
+            outputs = keras.tree.map_structure(keras.ops.convert_to_numpy, self._decode(codes))
             results += [
-                decode_hypotheses(hypotheses_of_row(found, row), self._tokenizer)
+                decode_hypotheses(hypotheses_of_row(outputs, row), self._tokenizer)
                 for row in range(count)
             ]
         return results
@@ -106,12 +106,12 @@ class Autoencoder(RunPredictor):
 
     def reconstruct_n_best(self, texts: Sequence[str]) -> list[list[Hypothesis]]:
         """Returns the `n_best` reconstructions of each text; none for a blank text."""
-        codes, cut = self._encode(texts)
+        codes, truncated = self._encode(texts)
         filled = [i for i, text in enumerate(texts) if text.strip()]
         results: list[list[Hypothesis]] = [[] for _ in texts]
         for i, hypotheses in zip(filled, self.decode(codes[filled]), strict=True):
             results[i] = [
-                hypothesis._replace(truncated=hypothesis.truncated or cut[i])
+                hypothesis._replace(truncated=hypothesis.truncated or truncated[i])
                 for hypothesis in hypotheses
             ]
         return results
@@ -140,9 +140,9 @@ class Autoencoder(RunPredictor):
 
     def _encode(self, texts: Sequence[str]) -> tuple[np.ndarray, list[bool]]:
         check_is_list("texts", texts)
-        ids, cut = encode_sources(texts, self._tokenizer, self._max_length)
+        ids, truncated = encode_sources(texts, self._tokenizer, self._max_length)
         codes = predict_by_length(ids, self._predict_mean, self._batch_size)
-        return np.array(codes, np.float32).reshape(len(codes), self._units), cut
+        return np.array(codes, np.float32).reshape(len(codes), self._units), truncated
 
     def _predict_mean(self, ids: list[list[int]]) -> np.ndarray:
         batch = backend.padded([[*row, EOS_ID] for row in ids], self._batch_size, 16)

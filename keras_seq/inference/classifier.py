@@ -21,7 +21,7 @@ class Classified(NamedTuple):
     """The most probable label of a text and its probability.
 
     `ranked` has all labels with their probabilities, the most probable first. `truncated` is True
-    if the text was cut at its maximum length.
+    if the text was truncated at its maximum length.
     """
 
     label: str
@@ -39,7 +39,7 @@ class Classifier(Labeler):
         model: A classifier of `keras_seq.models`.
         tokenizer: The tokenizer of the texts.
         labels: The labels, in the order of the model's logits.
-        max_length: Maximum number of tokens per text, by default 400; longer texts are cut.
+        max_length: Maximum number of tokens per text, by default 400; longer texts are truncated.
         batch_size: Texts per batch.
 
     Example:
@@ -75,10 +75,11 @@ class Classifier(Labeler):
     def classify(self, texts: Sequence[str]) -> list[Classified]:
         """Returns the labels of each text with their probabilities."""
         check_is_list("texts", texts)
-        ids, cut = encode_sources(texts, self._tokenizer, self._max_length)
+        ids, is_truncated = encode_sources(texts, self._tokenizer, self._max_length)
         probabilities = predict_by_length(ids, self._predict, self._batch_size)
         return [
-            self._ranked(row, truncated) for row, truncated in zip(probabilities, cut, strict=True)
+            self._ranked(row, truncated)
+            for row, truncated in zip(probabilities, is_truncated, strict=True)
         ]
 
     def _predict(self, ids: list[list[int]]) -> np.ndarray:

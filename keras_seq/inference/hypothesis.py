@@ -17,7 +17,7 @@ class Hypothesis(NamedTuple):
     Attributes:
         text: The translation.
         score: Its log-probability, normalized by length as the search settings ask for.
-        truncated: True if the source or the translation was cut at its maximum length.
+        truncated: True if the source or the translation was truncated at its maximum length.
         tokens: The token ids of the translation, without an end token.
         ended: True if an end token followed the ids; False if the maximum length did.
     """
@@ -87,7 +87,7 @@ class TokenTranslator(LineTranslator):
             check_is_list("prefixes", prefixes)
             if len(prefixes) != len(lines):
                 raise ValueError(f"received {len(prefixes)} prefixes for {len(lines)} lines.")
-        ids, cut = encode_sources(lines, self.source_tokenizer, self.max_source_length)
+        ids, is_truncated = encode_sources(lines, self.source_tokenizer, self.max_source_length)
         filled = [i for i, tokens in enumerate(ids) if tokens]
 
         def translate(rows: list[int]) -> Iterable[list[Hypothesis]]:
@@ -97,19 +97,19 @@ class TokenTranslator(LineTranslator):
             return search(sources, self.target_tokenizer.encode([prefixes[i] for i in rows]))
 
         results: list[list[Hypothesis]] = [[] for _ in lines]
-        found = predict_by_length(filled, translate, length=lambda i: len(ids[i]))
-        for i, hypotheses in zip(filled, found, strict=True):
-            results[i] = decode_hypotheses(hypotheses, self.target_tokenizer, cut[i])
+        rows = predict_by_length(filled, translate, length=lambda i: len(ids[i]))
+        for i, hypotheses in zip(filled, rows, strict=True):
+            results[i] = decode_hypotheses(hypotheses, self.target_tokenizer, is_truncated[i])
         return results
 
 
 def decode_hypotheses(
-    hypotheses: Sequence[Hypothesis], tokenizer: Tokenizer, source_cut: bool = False
+    hypotheses: Sequence[Hypothesis], tokenizer: Tokenizer, source_truncated: bool = False
 ) -> list[Hypothesis]:
     """Returns the hypotheses of one source with their texts."""
     texts = tokenizer.decode([row.tokens for row in hypotheses])
     return [
-        row._replace(text=text, truncated=source_cut or row.truncated)
+        row._replace(text=text, truncated=source_truncated or row.truncated)
         for text, row in zip(texts, hypotheses, strict=True)
     ]
 

@@ -35,13 +35,13 @@ class Likelihood(NamedTuple):
         log_probabilities: The natural logarithm of the probability of each token, given the
             source and the tokens before.
         source_length: The number of source tokens that the model read, without an end token.
-        source_cut: True if the source was cut.
+        source_truncated: True if the source was truncated.
     """
 
     tokens: tuple[int, ...]
     log_probabilities: tuple[float, ...]
     source_length: int = 0
-    source_cut: bool = False
+    source_truncated: bool = False
 
     @property
     def total(self) -> float:
@@ -101,7 +101,7 @@ class LikelihoodScorer(RunPredictor):
         model: A model of `keras_seq.models`, or an `Ensemble`.
         source_tokenizer: The tokenizer of the source.
         target_tokenizer: The tokenizer of the target.
-        max_source_length: Maximum number of source tokens; longer sources are cut.
+        max_source_length: Maximum number of source tokens; longer sources are truncated.
 
     Example:
 
@@ -157,7 +157,9 @@ class LikelihoodScorer(RunPredictor):
         if len(sources) != len(targets):
             raise ValueError(f"received {len(sources)} sources and {len(targets)} targets.")
         check_target_lengths(targets)
-        source_ids, cut = encode_sources(sources, self._source_tokenizer, self._max_source_length)
+        source_ids, truncated = encode_sources(
+            sources, self._source_tokenizer, self._max_source_length
+        )
         pairs: list[_Ids] = list(zip(source_ids, targets, strict=True))
         filled = [i for i, (source, target) in enumerate(pairs) if source or target]
         scores = predict_by_length(
@@ -169,7 +171,7 @@ class LikelihoodScorer(RunPredictor):
         for i, values in zip(filled, scores, strict=True):
             tokens = (*targets[i], EOS_ID)
             results[i] = Likelihood(
-                tokens, tuple(values[: len(tokens)].tolist()), len(source_ids[i]), cut[i]
+                tokens, tuple(values[: len(tokens)].tolist()), len(source_ids[i]), truncated[i]
             )
         return results
 

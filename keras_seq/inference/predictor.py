@@ -68,11 +68,11 @@ def encode_sources(
     """
     clipped = [line[: max_source_length * CHARACTERS_PER_TOKEN] for line in lines]
     ids = tokenizer.encode(clipped)
-    cut = [
+    truncated = [
         len(tokens) > max_source_length or len(text) < len(line)
         for tokens, text, line in zip(ids, clipped, lines, strict=True)
     ]
-    return [tokens[:max_source_length] for tokens in ids], cut
+    return [tokens[:max_source_length] for tokens in ids], truncated
 
 
 def open_trained_run(

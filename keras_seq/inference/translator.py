@@ -24,7 +24,7 @@ class Translator(TokenTranslator, RunPredictor):
         source_tokenizer: The tokenizer of the source.
         target_tokenizer: The tokenizer of the target.
         search: Settings of the search.
-        max_source_length: Maximum number of source tokens; longer sources are cut.
+        max_source_length: Maximum number of source tokens; longer sources are truncated.
         unknown: Whether the search may generate the unknown token, for a caller that replaces it.
 
     Example:

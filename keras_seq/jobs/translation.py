@@ -261,21 +261,21 @@ class _Job:
 
 def _outputs(paths: Iterable[str], out: Path) -> dict[str, str]:
     """Returns a dict from the names of output files to the paths of input files."""
-    found: dict[str, str] = {}
+    outputs: dict[str, str] = {}
     for path in paths:
         check_readable(path)
         if path == "-" or not stat.S_ISREG(os.stat(path).st_mode):
             raise InputError(f"{path}: the text is read more than once: name a regular file")
         name = os.path.basename(path).removesuffix(".gz")
-        if name in found:
+        if name in outputs:
             raise InputError(
-                f"{path}: would have the same output as {found[name]}, {out / name}: translate "
+                f"{path}: would have the same output as {outputs[name]}, {out / name}: translate "
                 "them into two directories"
             )
         if (out / name).exists() and os.path.samefile(path, out / name):
             raise InputError(f"{path}: the output would replace it: name another --output-dir")
-        found[name] = path
-    return found
+        outputs[name] = path
+    return outputs
 
 
 def _read(number: int, path: str, output: Path, count: int, notice: Notice) -> _File:

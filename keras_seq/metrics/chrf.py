@@ -68,20 +68,20 @@ class ChrF(TextMetric):
         pairs = list(zip(*sides, strict=True))
         return [
             # As in sacreBLEU, skip n-gram orders that are longer than the reference.
-            *(found.total() if expected else 0 for found, expected in pairs),
+            *(predicted.total() if expected else 0 for predicted, expected in pairs),
             *(expected.total() for _, expected in pairs),
-            *((found & expected).total() for found, expected in pairs),
+            *((predicted & expected).total() for predicted, expected in pairs),
         ]
 
     def result(self) -> Any:
         # Average only over the orders for which both prediction and truth have n-grams.
-        found, expected, matches = ops.split(ops.convert_to_tensor(self.statistics), 3)
-        counted = ops.logical_and(found > 0, expected > 0)
-        orders = ops.sum(ops.cast(counted, found.dtype))
+        predicted, expected, matches = ops.split(ops.convert_to_tensor(self.statistics), 3)
+        counted = ops.logical_and(predicted > 0, expected > 0)
+        orders = ops.sum(ops.cast(counted, predicted.dtype))
 
         def mean(totals: Any) -> Any:
             return ratio(ops.sum(ops.where(counted, ratio(matches, totals), 0.0)), orders)
 
-        precision, recall = mean(found), mean(expected)
+        precision, recall = mean(predicted), mean(expected)
         score = ratio((1 + BETA**2) * precision * recall, BETA**2 * precision + recall)
         return ops.cast(100.0 * score, self.dtype)

@@ -70,20 +70,20 @@ def fetch_preset(preset: str | None, notice: Notice | None = None) -> None:
         raise InputError(f"{directory}: cannot be written: {reason(error)}") from None
     with temporary_directory(directory.parent, directory.name) as part:
         # Use a separate process, because the backend of Keras in this process is not chosen yet.
-        done = subprocess.run(
+        process = subprocess.run(
             [sys.executable, "-P", "-c", _SAVE, name, str(part), *BACKBONE_CLASSES],
             capture_output=True,
             text=True,
             errors="replace",
             check=False,
         )
-        if done.returncode == 0:
+        if process.returncode == 0:
             sync_tree(part)
             # Another process may have downloaded the preset meanwhile.
             with contextlib.suppress(OSError):
                 part.rename(directory)
-    if done.returncode:
-        lines = [line for line in done.stderr.splitlines() if line.strip()] or [""]
+    if process.returncode:
+        lines = [line for line in process.stderr.splitlines() if line.strip()] or [""]
         if "No module named 'keras_hub'" in lines[-1]:
             raise InputError(_NO_KERAS_HUB)
         raise InputError(f"{PREFIX}{name}: KerasHub cannot load it: {lines[-1].strip()[:300]}")

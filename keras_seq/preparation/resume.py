@@ -132,7 +132,7 @@ def _resume(run: Run, shared: SharedText, notice: Notice | None) -> None:
         validation_files(settings.data, settings.task)
     record = check_record(run)
     settings = _with_stored_choices(settings, run, record)
-    was, now = (dict(_flatten("", one.to_dict())) for one in (run.settings, settings))
+    was, now = (dict(_flatten("", each.to_dict())) for each in (run.settings, settings))
     changed = {
         key: f"{key} {was.get(key, 'none')} -> {now.get(key, 'none')}"
         for key in {**was, **now}

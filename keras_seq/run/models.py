@@ -100,7 +100,9 @@ def open_ensemble(
     runs = [run, *(Run.open(other, notice=notice) for other in others)]
     for other in runs[1:]:
         other.require_weights(which)
-        mine, theirs = ([one.to_bytes() for one in each.vocabularies] for each in (run, other))
+        mine, theirs = (
+            [vocabulary.to_bytes() for vocabulary in each.vocabularies] for each in (run, other)
+        )
         if mine != theirs:
             raise InputError(
                 f"{other.path}: its vocabulary differs from that of {run.path}: train the runs of "

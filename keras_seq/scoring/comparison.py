@@ -89,9 +89,9 @@ def compare(
         n_samples=samples or 0,
         n_ar_confidence=-1 if test == "bootstrap" else RESAMPLES,
     )
-    signatures, found = paired()
-    names = found.pop("System")
-    results: Any = found
+    signatures, columns = paired()
+    names = columns.pop("System")
+    results: Any = columns
     return {
         str(system): [
             _comparison(name, results[name][place], str(signatures[name])) for name in results
@@ -136,13 +136,13 @@ def with_intervals(
     sacrebleu_names = [name for name in names if name not in LINE_METRICS]
     sacrebleu_metrics = make_metrics(sacrebleu_names, lowercase=lowercase, tokenize=tokenize)
     samples = samples or RESAMPLES
-    found = []
+    results = []
     for name in names:
         if name in LINE_METRICS:
             counts = line_counts(name, hypotheses, references, lowercase)
             interval = counts.interval(samples)
             signature = f"nrefs:{len(references)}|bs:{samples}|seed:{SEED}|{counts.signature}"
-            found.append(Comparison(counts.name, counts.value, signature, *interval))
+            results.append(Comparison(counts.name, counts.value, signature, *interval))
             continue
         metric = sacrebleu_metrics[name]
         lines = list(hypotheses), [list(one) for one in references]
@@ -150,8 +150,8 @@ def with_intervals(
         # Must follow the resampling, so that the signature contains the number of resamples.
         value = metric.corpus_score(*lines)
         signature = str(metric.get_signature())
-        found.append(Comparison(value.name, float(value.score), signature, *interval))
-    return found
+        results.append(Comparison(value.name, float(value.score), signature, *interval))
+    return results
 
 
 def scores_by_name(
@@ -176,15 +176,15 @@ def scores_by_name(
     {'exact': 50.0, 'cer': 50.0}
     """
     options: Any = {"lowercase": lowercase, "tokenize": tokenize}
-    found: dict[str, Score | Comparison] = {}
+    results: dict[str, Score | Comparison] = {}
     for name in metrics:
         scores = score(hypotheses, references, metrics=[name], **options)
-        (found[name],) = (
+        (results[name],) = (
             with_intervals(scores, hypotheses, references, samples=samples, **options)
             if confidence
             else scores
         )
-    return found
+    return results
 
 
 def _interval(

@@ -57,8 +57,8 @@ def counts_table(title: str, counts: Mapping[str, Counts]) -> list[str]:
     return [
         f"{title:{width}}  precision  recall      F1  support",
         *(
-            f"{name:{width}}  {one.precision:9.3f}  {one.recall:6.3f}  {one.f1:6.3f}"
-            f"  {one.expected:7,}"
-            for name, one in counts.items()
+            f"{name:{width}}  {count.precision:9.3f}  {count.recall:6.3f}  {count.f1:6.3f}"
+            f"  {count.expected:7,}"
+            for name, count in counts.items()
         ),
     ]

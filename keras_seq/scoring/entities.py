@@ -48,7 +48,7 @@ def entities(tags: Sequence[str]) -> set[tuple[int, int, str]]:
     >>> sorted(entities(["B-person", "I-person", "O", "I-place", "B-place"]))
     [(0, 2, 'person'), (3, 4, 'place'), (4, 5, 'place')]
     """
-    found: list[tuple[int, int, str]] = []
+    spans: list[tuple[int, int, str]] = []
     # The type of an entity that the next word may continue.
     is_open = None
     for word, tag in enumerate(tags):
@@ -64,10 +64,10 @@ def entities(tags: Sequence[str]) -> set[tuple[int, int, str]]:
         place, kind = parts["place"], parts["kind"]
         first = word
         if place in "IE" and kind == is_open:
-            first, _, _ = found.pop()
-        found.append((first, word + 1, kind))
+            first, _, _ = spans.pop()
+        spans.append((first, word + 1, kind))
         is_open = kind if place in "BI" else None
-    return set(found)
+    return set(spans)
 
 
 def entity_scores(
@@ -96,18 +96,18 @@ def entity_scores(
     """
     _check_sentences(references, predictions)
     correct: Counter[str] = Counter()
-    found: Counter[str] = Counter()
+    predicted: Counter[str] = Counter()
     expected: Counter[str] = Counter()
     for true_tags, predicted_tags in zip(references, predictions, strict=True):
-        truth, predicted = entities(true_tags), entities(predicted_tags)
-        correct.update(kind for *_, kind in truth & predicted)
-        found.update(kind for *_, kind in predicted)
+        truth, prediction = entities(true_tags), entities(predicted_tags)
+        correct.update(kind for *_, kind in truth & prediction)
+        predicted.update(kind for *_, kind in prediction)
         expected.update(kind for *_, kind in truth)
     by_type = {
-        kind: Counts(correct[kind], found[kind], expected[kind])
-        for kind in sorted(found.keys() | expected.keys())
+        kind: Counts(correct[kind], predicted[kind], expected[kind])
+        for kind in sorted(predicted.keys() | expected.keys())
     }
-    return EntityScores(correct.total(), found.total(), expected.total(), by_type)
+    return EntityScores(correct.total(), predicted.total(), expected.total(), by_type)
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,7 @@ def line_errors(hypotheses: Sequence[str], references: Sequence[str], unit: Unit
     pairs = list(zip(map(units, references), map(units, hypotheses), strict=True))
     # Sorting groups lines of similar length, which need little padding.
     order = sorted(range(len(pairs)), key=lambda line: (len(pairs[line][1]), len(pairs[line][0])))
-    found = np.zeros((4, len(pairs)), np.int64)
+    errors = np.zeros((4, len(pairs)), np.int64)
     at = 0
     while at < len(order):
         # A group contains references up to about twice the length of its shortest reference.
@@ -100,8 +100,8 @@ def line_errors(hypotheses: Sequence[str], references: Sequence[str], unit: Unit
         # Deletions minus insertions is the difference of the lengths.
         deleted = (costs // _ERROR - replaced + lengths[:, 0] - lengths[:, 1]) // 2
         inserted = deleted - lengths[:, 0] + lengths[:, 1]
-        found[:, lines] = replaced, inserted, deleted, lengths[:, 0]
-    return found
+        errors[:, lines] = replaced, inserted, deleted, lengths[:, 0]
+    return errors
 
 
 def _costs(pairs: Sequence[tuple[list[int], list[int]]]) -> np.ndarray:
@@ -112,15 +112,15 @@ def _costs(pairs: Sequence[tuple[list[int], list[int]]]) -> np.ndarray:
     lengths = np.array([[len(side) for side in pair] for pair in pairs])
     inserted = np.arange(hypotheses.shape[1] + 1) * _ERROR
     row = np.tile(inserted, (len(pairs), 1))
-    found = row[lines, lengths[:, 1]]
+    costs = row[lines, lengths[:, 1]]
     for place in range(references.shape[1]):
         wrong = references[:, place : place + 1] != hypotheses
         best = row + _ERROR
         np.minimum(best[:, 1:], row[:, :-1] + wrong * (_ERROR + 1), out=best[:, 1:])
         # Adds any number of insertions without a loop.
         row = np.minimum.accumulate(best - inserted, axis=1) + inserted
-        found = np.where(lengths[:, 0] == place + 1, row[lines, lengths[:, 1]], found)
-    return found
+        costs = np.where(lengths[:, 0] == place + 1, row[lines, lengths[:, 1]], costs)
+    return costs
 
 
 def _padded(rows: Sequence[list[int]], fill: int) -> np.ndarray:

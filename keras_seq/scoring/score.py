@@ -104,15 +104,15 @@ def score(
         raise ValueError(f"unknown metric {unknown[0]!r}, expected one of {', '.join(ALL_METRICS)}")
     translation = [name for name in metrics if name in METRICS]
     sacrebleu_metrics = make_metrics(translation, lowercase=lowercase, tokenize=tokenize)
-    found = {
+    scores = {
         name: _scored(metric, hypotheses, references) for name, metric in sacrebleu_metrics.items()
     }
     for name in metrics:
         if name in LINE_METRICS:
             counts = line_counts(name, hypotheses, references, lowercase)
             signature = f"nrefs:{len(references)}|{counts.signature}"
-            found[name] = Score(counts.name, counts.value, signature, counts.details)
-    return Scores(**found)
+            scores[name] = Score(counts.name, counts.value, signature, counts.details)
+    return Scores(**scores)
 
 
 def bleu(
@@ -176,9 +176,9 @@ def make_metrics(
 
 
 def _scored(metric: Any, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> Score:
-    found = metric.corpus_score(list(hypotheses), [list(lines) for lines in references])
-    details = found.format(width=2).partition(" = ")[2].partition(" ")[2]
-    return Score(found.name, found.score, str(metric.get_signature()), details)
+    result = metric.corpus_score(list(hypotheses), [list(lines) for lines in references])
+    details = result.format(width=2).partition(" = ")[2].partition(" ")[2]
+    return Score(result.name, result.score, str(metric.get_signature()), details)
 
 
 def _check(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> None:

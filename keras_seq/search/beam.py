@@ -138,12 +138,12 @@ class BeamSearch:
         return state
 
     def step(
-        self, taken: Any, outputs: dict[str, Any], state: dict[str, Any], rows: dict[str, Any]
+        self, num_steps: Any, outputs: dict[str, Any], state: dict[str, Any], rows: dict[str, Any]
     ) -> dict[str, Any]:
-        length, history = taken + 1, state["history"]
-        is_now = ops.equal(ops.arange(ops.shape(history["tokens"])[2]), taken)  # (C,)
+        length, history = num_steps + 1, state["history"]
+        is_now = ops.equal(ops.arange(ops.shape(history["tokens"])[2]), num_steps)  # (C,)
         logits = ops.cast(outputs["logits"], "float32")
-        totals, tokens, parents = self._best_continuations(taken, logits, state, rows)  # (B, W)
+        totals, tokens, parents = self._best_continuations(num_steps, logits, state, rows)  # (B, W)
         ending, staying, num_finished = self._survivors(totals, tokens, state["num_finished"])
         targets = ops.where(
             is_now, tokens[..., None], gather(history["tokens"], parents)
@@ -161,7 +161,7 @@ class BeamSearch:
         )
         live_scores, slots = ops.top_k(ops.where(staying, totals, NEG_INF), self.num_hypotheses)
         slots = ops.cast(slots, "int32")
-        done = self._is_done(length, live_scores[:, 0], finished["scores"], num_finished, rows)
+        is_done = self._is_done(length, live_scores[:, 0], finished["scores"], num_finished, rows)
         new_history = {"tokens": gather(targets, slots), "finished": finished.pop("tokens")}
         new = {
             "scores": live_scores,
@@ -184,7 +184,7 @@ class BeamSearch:
             )
         return {
             **select_rows(state["done"], {name: state[name] for name in new}, new),
-            "done": ops.logical_or(state["done"], done),
+            "done": ops.logical_or(state["done"], is_done),
             # Nothing reads these entries in rows that are done, so they may change there.
             "token": gather(tokens, slots),
             "decoder_state": reorder_state(outputs["state"], gather(parents, slots)),
@@ -208,10 +208,10 @@ class BeamSearch:
         record = state["history"]["record"]
         return result, finish_record(record, state["steps"], self._max_steps)
 
-    def _best_continuations(self, taken: Any, logits: Any, state: Any, rows: Any) -> Any:
+    def _best_continuations(self, num_steps: Any, logits: Any, state: Any, rows: Any) -> Any:
         """Returns total log-probability, token and parent of the W best continuations, `(B, W)`."""
         config, scores = self._config, state["scores"]
-        may_end = taken + 1 >= rows["min_length"] if "min_length" in rows else None
+        may_end = num_steps + 1 >= rows["min_length"] if "min_length" in rows else None
         if not self._needs_history:
             return best_of_logits(
                 scores,
@@ -222,7 +222,7 @@ class BeamSearch:
                 config.end_token,
             )
         log_probabilities = constrained_log_probabilities(
-            logits, state["history"]["tokens"], taken, may_end, rows.get("prefix"), config
+            logits, state["history"]["tokens"], num_steps, may_end, rows.get("prefix"), config
         )
         return best_of_log_probabilities(scores, log_probabilities, self._num_candidates)
 
@@ -234,8 +234,8 @@ class BeamSearch:
         """
 
         def free_slots(num_finished: Any) -> Any:
-            taken = ops.maximum(num_finished - self._num_slotless, 0)
-            return (self.num_hypotheses - taken)[:, None]
+            num_held = ops.maximum(num_finished - self._num_slotless, 0)
+            return (self.num_hypotheses - num_held)[:, None]
 
         is_end = ops.equal(tokens, self._config.end_token)
         is_candidate = exists(totals)

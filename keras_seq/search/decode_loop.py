@@ -43,11 +43,11 @@ class Search(Protocol):
         """
 
     def step(
-        self, taken: Any, outputs: dict[str, Any], state: dict[str, Any], rows: dict[str, Any]
+        self, num_steps: Any, outputs: dict[str, Any], state: dict[str, Any], rows: dict[str, Any]
     ) -> dict[str, Any]:
         """Returns the state after one more step. A row that is done must not change.
 
-        `taken` is the number of steps before this one. `outputs` of the decoder step are `logits`,
+        `num_steps` is the number of previous steps. `outputs` of the decoder step are `logits`,
         `state` and maybe `attention`. `rows` is `self.rows` for the rows still in the batch.
         """
 
@@ -81,27 +81,27 @@ def decode_loop(model: Any, source: Source, search: Search) -> Any:
     state = {**search.init_state(capacity), "decoder_state": decoder_state}
     rows = {**search.rows, "memory": memory}
 
-    def advance(taken: Any, until: Any, state: Any, rows: Any) -> Any:
-        def condition(taken: Any, state: Any) -> Any:
-            return ops.logical_and(taken < until, ops.logical_not(ops.all(state["done"])))
+    def advance(num_steps: Any, until: Any, state: Any, rows: Any) -> Any:
+        def condition(num_steps: Any, state: Any) -> Any:
+            return ops.logical_and(num_steps < until, ops.logical_not(ops.all(state["done"])))
 
-        def body(taken: Any, state: Any) -> Any:
+        def body(num_steps: Any, state: Any) -> Any:
             inputs = {
                 "token": state["token"],
-                "position": taken,
+                "position": num_steps,
                 "state": state["decoder_state"],
                 "memory": rows["memory"],
             }
             outputs = decode(inputs, training=False)
-            return taken + 1, search.step(taken, outputs, state, rows)
+            return num_steps + 1, search.step(num_steps, outputs, state, rows)
 
-        return ops.while_loop(condition, body, (taken, state))
+        return ops.while_loop(condition, body, (num_steps, state))
 
     if is_static:
-        taken, state = advance(ops.zeros((), dtype="int32"), stages[0], state, rows)
+        num_steps, state = advance(ops.zeros((), dtype="int32"), stages[0], state, rows)
         for before, until in itertools.pairwise(stages):
             state = _extended(model, state, until - before)
-            taken, state = advance(taken, until, state, rows)
+            num_steps, state = advance(num_steps, until, state, rows)
         return search.results(state, rows)
 
     with getattr(model, "cached_output_kernel", contextlib.nullcontext)():

@@ -38,8 +38,10 @@ class SearchResult(NamedTuple):
 def select_rows(condition: Any, if_true: Any, if_false: Any) -> Any:
     """Applies `ops.where` to the rows of two structures of tensors. `condition` is bool `(B,)`."""
 
-    def select(one: Any, other: Any) -> Any:
-        return ops.where(ops.reshape(condition, (-1,) + (1,) * (len(one.shape) - 1)), one, other)
+    def select(first: Any, second: Any) -> Any:
+        return ops.where(
+            ops.reshape(condition, (-1,) + (1,) * (len(first.shape) - 1)), first, second
+        )
 
     return keras.tree.map_structure(select, if_true, if_false)
 

@@ -87,19 +87,19 @@ class Sampling:
         }
 
     def step(
-        self, taken: Any, outputs: dict[str, Any], state: dict[str, Any], rows: dict[str, Any]
+        self, num_steps: Any, outputs: dict[str, Any], state: dict[str, Any], rows: dict[str, Any]
     ) -> dict[str, Any]:
-        config, length = self._config, taken + 1
+        config, length = self._config, num_steps + 1
         ended, history = state["ended"], state["history"]
         log_probabilities = constrained_log_probabilities(
             ops.cast(outputs["logits"], "float32"),
             history,
-            taken,
+            num_steps,
             length >= rows["min_length"],
             rows.get("prefix"),
             config,
         )
-        uniform = uniform_numbers(rows["keys"], self.num_hypotheses, taken)
+        uniform = uniform_numbers(rows["keys"], self.num_hypotheses, num_steps)
         tokens = _sample_tokens(
             log_probabilities / config.temperature, uniform, config.top_k, config.top_p
         )
@@ -112,7 +112,7 @@ class Sampling:
         )
         now_ended = ops.logical_or(ended, ops.logical_or(ends, is_dropped))
         totals = ops.maximum(state["totals"] + gains, NEG_INF)
-        is_now = ops.equal(ops.arange(ops.shape(history)[2]), taken)  # (C,)
+        is_now = ops.equal(ops.arange(ops.shape(history)[2]), num_steps)  # (C,)
         return {
             "token": tokens,
             "totals": ops.where(ended, state["totals"], totals),

@@ -46,18 +46,18 @@ def label_signatures(
 
     @signature(text=(1, tf.string))
     def ranked(text: Any) -> dict[str, Any]:
-        source, cut = encode(text)
+        source, truncated = encode(text)
         probability, order = tf.math.top_k(probabilities(source), len(labels.names))
         return {
             "label": tf.gather(tf.constant(labels.names), order),
             "probability": probability,
-            "truncated": tf.broadcast_to(cut[:, None], tf.shape(probability)),
+            "truncated": tf.broadcast_to(truncated[:, None], tf.shape(probability)),
         }
 
     @signature(text=(1, tf.string))
     def serving_default(text: Any) -> dict[str, Any]:
-        source, cut = encode(text)
-        return {**best(source), "truncated": cut}
+        source, truncated = encode(text)
+        return {**best(source), "truncated": truncated}
 
     return {"ids": ids, "ranked": ranked, "serving_default": serving_default}
 
@@ -92,12 +92,14 @@ def tag_signatures(
 
     @signature(text=(1, tf.string))
     def serving_default(text: Any) -> dict[str, Any]:
-        source, begins, cut = TextGraph(tokenizer).encode_words(text, max_characters, max_length)
+        source, begins, truncated = TextGraph(tokenizer).encode_words(
+            text, max_characters, max_length
+        )
         names = tag_names(source, begins)
         # A space precedes the tag of every word except the first.
         not_first = tf.range(tf.shape(source)[1]) > 0
         names = tf.where(not_first, tf.strings.join([" ", names]), names)
         tags = tf.strings.reduce_join(tf.where(begins, names, ""), axis=1)
-        return {"tags": tags, "truncated": cut}
+        return {"tags": tags, "truncated": truncated}
 
     return {"ids": ids, "serving_default": serving_default}

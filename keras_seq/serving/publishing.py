@@ -114,10 +114,10 @@ def publish_directory(destination: Path, write: Callable[[Path], None]) -> Path:
         write(written)
         sync_tree(written)
         if written.is_dir():
-            taken = os.path.lexists(destination) or not _renamed(written, destination)
+            is_taken = os.path.lexists(destination) or not _renamed(written, destination)
         else:
-            taken = not _linked(written, destination)
-        if taken:
+            is_taken = not _linked(written, destination)
+        if is_taken:
             raise InputError(f"{destination}: exists already, name another")
         sync_directory(parent)
     return destination

@@ -119,14 +119,14 @@ def _signatures(
     @signature(text=(1, tf.string))
     def n_best(text: Any) -> dict[str, Any]:
         source, target = text_graphs()
-        tokens, cut = source.encode(text, max_characters, max_length)
+        tokens, truncated = source.encode(text, max_characters, max_length)
         result = ids(tokens)
         rows, count, steps = tf.unstack(tf.shape(result["ids"]))
         texts = target.decode(tf.reshape(result["ids"], (rows * count, steps)))
         return {
             output: tf.reshape(texts, (rows, count)),
             "score": result["score"],
-            "truncated": (result["length"] > 0) & (result["truncated"] | cut[:, None]),
+            "truncated": (result["length"] > 0) & (result["truncated"] | truncated[:, None]),
         }
 
     @signature(text=(1, tf.string))

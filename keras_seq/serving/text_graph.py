@@ -45,8 +45,8 @@ class TextGraph:
         text, clipped = _clipped(text, max_characters)
         rows = self._tokenized(clipped)
         lengths = rows.row_lengths()
-        cut = (tf.strings.length(clipped) < tf.strings.length(text)) | (lengths > max_tokens)
-        return rows.to_tensor(PAD_ID)[:, :max_tokens], cut
+        truncated = (tf.strings.length(clipped) < tf.strings.length(text)) | (lengths > max_tokens)
+        return rows.to_tensor(PAD_ID)[:, :max_tokens], truncated
 
     def encode_words(self, text: Any, max_characters: int, max_tokens: int) -> tuple[Any, Any, Any]:
         """Converts text to ids word by word, like `keras_seq.text.word_tokens`.
@@ -75,8 +75,8 @@ class TextGraph:
         first = tf.broadcast_to(tf.cast(positions == 0, tf.int32), tf.shape(table))
         source = rows(tf.boolean_mask(table, real))
         begins = rows(tf.boolean_mask(first, real)) != 0
-        cut = tf.strings.length(clipped) < tf.strings.length(text)
-        return source, begins, cut | (splits[1:] - splits[:-1] > max_tokens)
+        truncated = tf.strings.length(clipped) < tf.strings.length(text)
+        return source, begins, truncated | (splits[1:] - splits[:-1] > max_tokens)
 
     def _tokenized(self, texts: Any) -> Any:
         """Returns the ragged int32 ids of texts `(N,)`."""

@@ -61,7 +61,8 @@ class LabelTask(Task):
         from keras_seq.inference.classifier import Classifier
 
         results = Classifier.of_run(run, model, batch_size).classify(texts)
-        return tuple(one.label for one in results), sum(one.truncated for one in results)
+        labels = tuple(result.label for result in results)
+        return labels, sum(result.truncated for result in results)
 
     def split(self, line: str) -> list[str]:
         """Returns the labels of one line."""
@@ -70,7 +71,7 @@ class LabelTask(Task):
     def evaluate(self, test: TestSet) -> TestResult:
         from keras_seq.evaluation.label_values import label_values
 
-        outputs, cut = self.predict(
+        outputs, num_truncated = self.predict(
             test.run, test.model, test.sources, test.search.get("batch_size")
         )
         expected = [self.split(line) for line in test.references]
@@ -78,7 +79,7 @@ class LabelTask(Task):
         if not any(expected):
             raise InputError("no words with tags, there is nothing to evaluate")
         values = label_values(expected, predicted, test.metrics, test.samples)
-        return values, outputs, cut
+        return values, outputs, num_truncated
 
 
 class LabelEvaluation(PlainEvaluation):

@@ -97,8 +97,8 @@ class Translation(Task):
         outputs = best_texts(translations)
         tokenize = test.tokenize or settings.score.tokenize
         values = text_values(outputs, test.references, test.metrics, tokenize, test.samples)
-        cut = sum(any(best.truncated for best in row[:1]) for row in translations)
-        return values, tuple(outputs), cut
+        num_truncated = sum(any(best.truncated for best in row[:1]) for row in translations)
+        return values, tuple(outputs), num_truncated
 
     def exporter(self, run: Run, settings: Settings) -> Any:
         return TranslationExporter(run, settings)

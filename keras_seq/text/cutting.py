@@ -100,12 +100,12 @@ class UnigramSampling:
         """Returns the `_Lattice` of a word, or its `_NBest` if `nbest` is not -1."""
         if word not in self._cache:
             edges = self._edges(word)
-            found = _find_nbest(edges, self._nbest) if self._nbest != -1 else None
-            pieces = sum(map(len, edges if found is None else found.ids))
+            best = _find_nbest(edges, self._nbest) if self._nbest != -1 else None
+            pieces = sum(map(len, edges if best is None else best.ids))
             self._cached_pieces += pieces
             if self._cached_pieces > _CACHE_PIECES:
                 self._cache, self._cached_pieces = {}, pieces
-            self._cache[word] = found or _Lattice(edges, self._alpha)
+            self._cache[word] = best or _Lattice(edges, self._alpha)
         return self._cache[word]
 
     def _edges(self, word: Ids) -> _Edges:

@@ -204,11 +204,11 @@ class WordPieceTokenizer(Tokenizer):
         result = []
         for row in self._checked(ids):
             texts: list[str] = []
-            begun = False
+            has_begun = False
             for id in row:
-                text = self.pieces[id].text.replace(SPACE_MARK, " " if begun else "", 1)
+                text = self.pieces[id].text.replace(SPACE_MARK, " " if has_begun else "", 1)
                 texts.append(text if id > EOS_ID else "")
-                begun = begun or id > EOS_ID
+                has_begun = has_begun or id > EOS_ID
             result.append(texts)
         return result
 

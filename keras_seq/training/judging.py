@@ -70,8 +70,8 @@ class Judging:
     def _score(self, name: str, hypotheses: Sequence[str], references: Sequence[str]) -> Score:
         if name == "bleu":
             return bleu(hypotheses, [references], tokenize=self.tokenize)
-        (found,) = score(hypotheses, [references], metrics=[name])
-        return found
+        (result,) = score(hypotheses, [references], metrics=[name])
+        return result
 
 
 def judging_of(

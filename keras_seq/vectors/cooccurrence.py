@@ -52,8 +52,8 @@ class Cooccurrences:
 
         Entries are sorted by row, then by column.
         """
-        taken = self._keys != _EMPTY
-        keys, sums = self._keys[taken], self._sums[taken]
+        used = self._keys != _EMPTY
+        keys, sums = self._keys[used], self._sums[used]
         rows, columns = (keys // self._words, keys % self._words)
         both = rows != columns
         # A pair of equal words counts in both directions.

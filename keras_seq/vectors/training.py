@@ -197,15 +197,15 @@ def _run_tasks(tasks: Iterator[Any], work: Callable[[Any], None], threads: int) 
             wait(running, return_when="FIRST_EXCEPTION")
         finally:
             stop.set()
-        for one in running:
-            one.result()
+        for future in running:
+            future.result()
 
 
 class _Progress:
     """Reports progress every ten seconds."""
 
-    def __init__(self, total: int, what: str, notice: Notice) -> None:
-        self._total, self._what, self._notice = max(total, 1), what, notice
+    def __init__(self, total: int, unit: str, notice: Notice) -> None:
+        self._total, self._unit, self._notice = max(total, 1), unit, notice
         self._done = 0
         self._lock = threading.Lock()
         self._start = self._last_report = time.monotonic()
@@ -225,5 +225,5 @@ class _Progress:
     def report(self) -> None:
         speed = self._done / max(time.monotonic() - self._start, 1e-9)
         details = f", {self.details}" if self.details else ""
-        done = f"{self._done:,} of {self._total:,} {self._what}"
+        done = f"{self._done:,} of {self._total:,} {self._unit}"
         self._notice(f"{done}, {speed:,.0f} a second{details}")

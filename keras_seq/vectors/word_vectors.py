@@ -78,10 +78,10 @@ class WordVectors:
         See `keras_seq.text.read_word_vectors` for the arguments. N-gram vectors are read from
         `PATH.ngrams` if this file exists. Raises InputError if a file is invalid.
         """
-        found, _ = read_word_vectors(path, notice=notice)
+        vectors, _ = read_word_vectors(path, notice=notice)
         name = "standard input" if str(path) == "-" else str(path)
-        matrix = np.array(list(found.values()), np.float32)
-        return cls(list(found), matrix, _read_parts(path, matrix.shape[1]), name)
+        matrix = np.array(list(vectors.values()), np.float32)
+        return cls(list(vectors), matrix, _read_parts(path, matrix.shape[1]), name)
 
     def save(self, path: Path) -> None:
         """Writes the text format: `N D`, then a word and its numbers on each line.
@@ -105,9 +105,9 @@ class WordVectors:
                 if self.subwords is None:
                     parts.unlink(missing_ok=True)
                 else:
-                    one = self.subwords
-                    sizes = np.array([one.min_ngram, one.max_ngram, one.buckets], np.int32)
-                    tensors = {"places": one.places, "sizes": sizes, "vectors": one.vectors}
+                    words = self.subwords
+                    sizes = np.array([words.min_ngram, words.max_ngram, words.buckets], np.int32)
+                    tensors = {"places": words.places, "sizes": sizes, "vectors": words.vectors}
                     write_tensors(parts, tensors)
         except (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError) as error:
             raise InputError(f"{place}: cannot be written: {reason(error)}") from None
@@ -158,8 +158,8 @@ class WordVectors:
         else:
             places = np.arange(len(cosines))
         places = places[np.argsort(-cosines[places], kind="stable")]
-        found = ((self.words[place], float(cosines[place])) for place in places)
-        return [pair for pair in found if pair[0] not in excluded][:count]
+        neighbors = ((self.words[place], float(cosines[place])) for place in places)
+        return [pair for pair in neighbors if pair[0] not in excluded][:count]
 
     def analogy(self, a: str, b: str, c: str, count: int = 10) -> list[tuple[str, float]]:
         """Completes "a is to b as c is to ...": the words nearest to b - a + c, all unit vectors.
@@ -173,9 +173,9 @@ class WordVectors:
         first, second, third = (_unit(self[word]) for word in (a, b, c))
         return self.nearest(second - first + third, count, without=(a, b, c))
 
-    def cosine(self, one: str, other: str) -> float:
+    def cosine(self, first: str, second: str) -> float:
         """Returns the cosine similarity of two words."""
-        return cosine(self[one], self[other])
+        return cosine(self[first], self[second])
 
     def embedding_matrix(self, words: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """Builds the initial matrix of an embedding layer. `words` are in the order of their ids.
@@ -184,12 +184,12 @@ class WordVectors:
         `(len(words),)`, True for words with a vector.
         """
         matrix = np.zeros((len(words), self.matrix.shape[1]), np.float32)
-        found = np.zeros(len(words), bool)
+        is_known = np.zeros(len(words), bool)
         for place, word in enumerate(words):
             vector = self._find(word)
             if vector is not None:
-                matrix[place], found[place] = vector, True
-        return matrix, found
+                matrix[place], is_known[place] = vector, True
+        return matrix, is_known
 
     def _find(self, word: str) -> np.ndarray | None:
         place = self._places.get(word)
@@ -198,19 +198,19 @@ class WordVectors:
         return self.subwords.vector(word) if self.subwords is not None else None
 
     def _suggestion(self, word: str) -> str:
-        lower = [one for one in (word.lower(), word.capitalize()) if one in self._places]
+        lower = [form for form in (word.lower(), word.capitalize()) if form in self._places]
         near = difflib.get_close_matches(word[:60], self.words[:_SUGGESTIONS_FROM], n=3)
         known = list(dict.fromkeys([*lower, *near]))[:3]
         return f" - did you mean {' or '.join(known)}?" if known else ""
 
 
-def cosine(one: np.ndarray, other: np.ndarray) -> float:
+def cosine(first: np.ndarray, second: np.ndarray) -> float:
     """Returns the cosine similarity of two vectors; 0 if one of them is zero.
 
     >>> round(cosine(np.array([1.0, 0.0]), np.array([1.0, 1.0])), 4)
     0.7071
     """
-    return float(_unit(np.asarray(one, np.float64)) @ _unit(np.asarray(other, np.float64)))
+    return float(_unit(np.asarray(first, np.float64)) @ _unit(np.asarray(second, np.float64)))
 
 
 def _unit(vectors: np.ndarray) -> Any:
@@ -233,7 +233,7 @@ def _read_parts(path: Path, width: int) -> Subwords | None:
             header = int.from_bytes(stream.read(8), "little")
         # The data are three int32 sizes, and an int32 bucket and a float32 vector per n-gram.
         count = max((size - 8 - header - 12) // (4 + 4 * width), 0)
-        found = read_tensors(
+        tensors = read_tensors(
             file,
             {
                 "places": TensorSpec((count,), "int32"),
@@ -241,8 +241,8 @@ def _read_parts(path: Path, width: int) -> Subwords | None:
                 "vectors": TensorSpec((count, width), "float32"),
             },
         )
-        shortest, longest, buckets = (int(number) for number in found["sizes"])
-        places = found["places"]
+        shortest, longest, buckets = (int(number) for number in tensors["sizes"])
+        places = tensors["places"]
         in_order = count == 0 or (places[0] >= 0 and (np.diff(places) > 0).all())
         if not (1 <= shortest <= longest <= 100 and buckets >= 1 and in_order):
             raise TensorFileError("invalid n-gram vectors")
@@ -252,4 +252,4 @@ def _read_parts(path: Path, width: int) -> Subwords | None:
         ) from None
     except OSError as error:
         raise InputError(f"{file}: {reason(error)}") from None
-    return Subwords(shortest, longest, buckets, places, found["vectors"])
+    return Subwords(shortest, longest, buckets, places, tensors["vectors"])

@@ -103,7 +103,7 @@ def test_objectives_follow_from_the_model_probabilities(diagnosis, model):
 
 def test_output_signs_report_truncation_repetition_and_chrf(diagnosis):
     loop = diagnosis.lines[4]
-    assert [line.first.cut for line in diagnosis.lines] == [False] * 4 + [True] + [False] * 3
+    assert [line.first.truncated for line in diagnosis.lines] == [False] * 4 + [True] + [False] * 3
     assert loop.first.repeats and not loop.reference.repeats
     # Truncated at four tokens; the score includes the end token that was never generated.
     assert loop.first.tokens == LIMIT + 1
@@ -125,7 +125,7 @@ def test_diagnosis_counts_add_up(diagnosis):
         "same": 1,
         "out_of_reach": 1,
         "wider_is_better": 1,
-        "cut_sources": 0,
+        "truncated_sources": 0,
     }
     for beam, one in diagnosis.beams.items():
         outputs = [line.outputs[beam] for line in diagnosis.lines]
@@ -135,7 +135,7 @@ def test_diagnosis_counts_add_up(diagnosis):
         assert one.search_errors + one.model_errors + one.ties + totals["not_judged"] == 8
         # Beam 5 finds an end for the source that beam 1 repeats forever.
         assert (one.empty, one.copies) == (2, 0)
-        assert (one.cut, one.repetitions) == ((1, 1) if beam == 1 else (0, 0))
+        assert (one.truncated, one.repetitions) == ((1, 1) if beam == 1 else (0, 0))
         assert one.objective == pytest.approx(sum(o.objective for o in outputs) / 8)
         tokens = sum(line.reference.tokens for line in diagnosis.lines)
         assert one.length_ratio == pytest.approx(sum(o.tokens for o in outputs) / tokens)
@@ -201,8 +201,8 @@ def test_diagnosis_json_contains_every_field(diagnosis, search):
     assert [one["beam"] for one in found["beams"]] == [1, 5]
     shape = {
         "beam": int, "bleu": dict, "objective": float, "length_ratio": float, "copies": int,
-        "repetitions": int, "empty": int, "cut": int, "search_errors": int, "model_errors": int,
-        "ties": int,
+        "repetitions": int, "empty": int, "truncated": int, "search_errors": int,
+        "model_errors": int, "ties": int,
     }  # fmt: skip
     for one in found["beams"]:
         assert {name: type(value) for name, value in one.items()} == shape
@@ -210,7 +210,7 @@ def test_diagnosis_json_contains_every_field(diagnosis, search):
             "value": float,
             "signature": str,
         }
-    for name in ("beam", "bleu", "cut", "search_errors", "model_errors", "ties"):
+    for name in ("beam", "bleu", "truncated", "search_errors", "model_errors", "ties"):
         del shape[name]
     assert {name: type(value) for name, value in found["references"].items()} == shape
     text = {
@@ -219,14 +219,14 @@ def test_diagnosis_json_contains_every_field(diagnosis, search):
     }  # fmt: skip
     for line, expected in zip(found["lines"], diagnosis.lines, strict=True):
         assert set(line) == {
-            "number", "verdict", "margin", "same", "wider_is_better", "source_cut", "out_of_reach",
-            "source", "reference", "outputs",
+            "number", "verdict", "margin", "same", "wider_is_better", "source_truncated",
+            "out_of_reach", "source", "reference", "outputs",
         }  # fmt: skip
         assert {name: type(value) for name, value in line["reference"].items()} == text
         for output in line["outputs"]:
             kinds = {name: type(value) for name, value in output.items()}
             assert kinds.pop("verdict") is (str if line["verdict"] else type(None))
-            assert kinds == text | {"beam": int, "chrf": float, "cut": bool}
+            assert kinds == text | {"beam": int, "chrf": float, "truncated": bool}
         assert line["verdict"] == expected.verdict == line["outputs"][0]["verdict"]
         assert line["margin"] == expected.margin
 
@@ -343,17 +343,17 @@ def test_a_run_is_diagnosed_with_its_settings(tiny_run):
     assert [notice.partition(":")[0] for notice in notices] == ["beam 2", "beam 1"]
     assert list(found.beams) == [2, 1]
     assert found.search.max_length == 9
-    assert [line.source_cut for line in found.lines] == [False] * 3 + [True]
+    assert [line.source_truncated for line in found.lines] == [False] * 3 + [True]
     for beam in (2, 1):
         translator = Translator.load(tiny_run, beam_size=beam, max_length=9)
         every = translator.translate(sources)
         for line, hypotheses in zip(found.lines, every, strict=True):
             output = line.outputs[beam]
             assert output.text == (hypotheses[0].text if hypotheses else "")
-            if hypotheses and not output.cut:
+            if hypotheses and not output.truncated:
                 assert output.objective == pytest.approx(hypotheses[0].score, abs=1e-4)
-            if hypotheses and not line.source_cut:
-                assert output.cut == hypotheses[0].truncated
+            if hypotheses and not line.source_truncated:
+                assert output.truncated == hypotheses[0].truncated
     scorer = LikelihoodScorer.load(tiny_run)
     for line, one in zip(found.lines, scorer(sources, references), strict=True):
         assert line.reference.objective == pytest.approx(one.total / max(1, len(one.tokens)))

@@ -22,7 +22,7 @@ def target(text, objective, tokens, beam=None, verdict=None, **signs):
     found = {"text": text, "objective": objective, "tokens": tokens}
     found |= {"copies": False, "repeats": False, "empty": not text} | signs
     if beam is not None:
-        found |= {"beam": beam, "chrf": 10.0 * tokens, "cut": False, "verdict": verdict}
+        found |= {"beam": beam, "chrf": 10.0 * tokens, "truncated": False, "verdict": verdict}
     return found
 
 
@@ -34,7 +34,7 @@ def line(number, verdict, gap, source, reference, output, wider=None):
         "margin": -gap,
         "same": verdict == "tie",
         "wider_is_better": wider is not None,
-        "source_cut": False,
+        "source_truncated": False,
         "out_of_reach": "longer than the limit" if number == 2 else None,
         "source": source,
         "reference": target(reference, objective - gap, 4),
@@ -75,9 +75,9 @@ def diagnosis(count=500):
         "search": {"length_normalization": "average", "alpha": 0.6},
         "totals": {
             "lines": count, **verdicts, "not_judged": counted(None), "same": 3, "out_of_reach": 1,
-            "wider_is_better": 1, "cut_sources": 0,
+            "wider_is_better": 1, "truncated_sources": 0,
         },
-        "beams": [{"beam": beam, **summary, "cut": 0, **verdicts} for beam in (5, 10)],
+        "beams": [{"beam": beam, **summary, "truncated": 0, **verdicts} for beam in (5, 10)],
         "references": {name: value for name, value in summary.items() if name != "bleu"},
         "oracle_bleu": {"value": 33.0, "signature": "nrefs:1|test"},
         "lines": lines,

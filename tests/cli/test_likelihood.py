@@ -96,7 +96,7 @@ def test_likelihood_per_line_token_and_corpus_agree(likelihood, tiny_run, load, 
 
     outcome = likelihood(*paths, "--each", "corpus")
     (found,) = map(json.loads, outcome.lines)
-    assert (found["lines"], found["tokens"], found["cut_sources"]) == (4, len(rows), 0)
+    assert (found["lines"], found["tokens"], found["truncated_sources"]) == (4, len(rows), 0)
     assert found["log_probability"] == pytest.approx(total, abs=1e-4)
     assert found["perplexity"] == pytest.approx(math.exp(-total / len(rows)), rel=1e-5)
     said = likelihood(*paths).err
@@ -129,7 +129,7 @@ def test_likelihood_scores_many_lines_in_chunks(likelihood, files, monkeypatch):
 
 def test_likelihood_reports_truncated_sources(likelihood, files):
     outcome = likelihood(*files(["5 " * 1000, "5"], ["5", "5"]), "--each", "corpus")
-    assert json.loads(outcome.out)["cut_sources"] == 1
+    assert json.loads(outcome.out)["truncated_sources"] == 1
     assert "1 sources truncated to data.max_source_length" in outcome.err
 
 

@@ -59,7 +59,7 @@ def test_likelihood_of_each_pair_equals_numpy(parts):
         assert found.tokens == (*target, EOS)
         np.testing.assert_allclose(found.log_probabilities, expected, atol=1e-4)
         assert found.total == pytest.approx(expected.sum(), abs=1e-4)
-        assert not found.source_cut
+        assert not found.source_truncated
 
 
 @pytest.mark.slow
@@ -111,7 +111,7 @@ def test_long_source_is_truncated_as_for_a_translation(parts):
     # The end of the second line is so far away that it is not even read.
     for line in ("5 mai 1999", "5 mai 1999 " * 1000):
         (found,) = scorer([line], ["1999"])
-        assert found.source_cut
+        assert found.source_truncated
         np.testing.assert_allclose(
             found.log_probabilities,
             parts.by_numpy(ids[:4], parts.target.encode(["1999"])[0]),

@@ -29,7 +29,7 @@ class Target:
         repeats: True if the text repeats itself, see `repeats`.
         empty: True if the text is blank.
         chrf: For an output: chrF of this line against its reference.
-        cut: For an output: True if it reached the maximum length before the end token.
+        truncated: For an output: True if it reached the maximum length before the end token.
         verdict: For an output: `"search error"` if the model prefers the reference, so a better
             search would not have returned this output; `"model error"` if the model prefers the
             output; `"tie"` if neither, or if both texts are equal. None for a blank source, which
@@ -43,7 +43,7 @@ class Target:
     repeats: bool
     empty: bool
     chrf: float | None = None
-    cut: bool = False
+    truncated: bool = False
     verdict: Verdict | None = None
 
 
@@ -58,7 +58,7 @@ class Line:
         outputs: The outputs by beam size, in the requested order.
         same: True if the first output equals the reference, which is a tie.
         wider_is_better: True if a wider beam than the first found a higher objective.
-        source_cut: True if the source was cut at its maximum length.
+        source_truncated: True if the source was truncated at its maximum length.
         out_of_reach: Why no search with these settings can find the reference, such as
             `"longer than the limit"`; None if a search can.
     """
@@ -69,7 +69,7 @@ class Line:
     outputs: dict[int, Target]
     same: bool
     wider_is_better: bool
-    source_cut: bool
+    source_truncated: bool
     out_of_reach: str | None
 
     @property
@@ -96,7 +96,7 @@ class Summary:
         bleu: The BLEU `Score`; None for references.
         objective: The mean over lines.
         length_ratio: The number of tokens divided by the number of tokens of the references.
-        copies, repetitions, empty, cut: Numbers of lines.
+        copies, repetitions, empty, truncated: Numbers of lines.
         search_errors, model_errors, ties: Numbers of lines.
     """
 
@@ -106,7 +106,7 @@ class Summary:
     copies: int
     repetitions: int
     empty: int
-    cut: int
+    truncated: int
     search_errors: int
     model_errors: int
     ties: int
@@ -115,7 +115,7 @@ class Summary:
         """Returns the figures, ready for JSON."""
         if self.bleu is not None:
             return vars(self) | {"bleu": _score(self.bleu)}
-        judged = ("bleu", "cut", "search_errors", "model_errors", "ties")
+        judged = ("bleu", "truncated", "search_errors", "model_errors", "ties")
         return {name: value for name, value in vars(self).items() if name not in judged}
 
 
@@ -152,7 +152,7 @@ class Diagnosis:
             "same": sum(line.same for line in lines),
             "out_of_reach": sum(line.out_of_reach is not None for line in errors),
             "wider_is_better": sum(line.wider_is_better for line in lines),
-            "cut_sources": sum(line.source_cut for line in lines),
+            "truncated_sources": sum(line.source_truncated for line in lines),
         }
 
     def to_dict(self) -> dict[str, Any]:
@@ -171,7 +171,7 @@ class Diagnosis:
 
 def _line(line: Line) -> dict[str, Any]:
     fields = asdict(line)
-    for name in ("chrf", "cut", "verdict"):
+    for name in ("chrf", "truncated", "verdict"):
         del fields["reference"][name]
     fields["outputs"] = [{"beam": beam} | output for beam, output in fields["outputs"].items()]
     return {"number": line.number, "verdict": line.verdict, "margin": line.margin} | fields

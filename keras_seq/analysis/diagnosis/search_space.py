@@ -56,10 +56,10 @@ class SearchSpace:
             for end in ends
         ):
             return "with a forbidden word"
-        size, seen = self._search.no_repeat_ngram_size, set()
+        size, ngrams = self._search.no_repeat_ngram_size, set()
         for end in range(size, len(target) + 1) if size else ():
             gram = tuple(target[end - size : end])
-            if gram in seen and end > start:
+            if gram in ngrams and end > start:
                 return "with a repeated n-gram"
-            seen.add(gram)
+            ngrams.add(gram)
         return None

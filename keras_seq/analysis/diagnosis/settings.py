@@ -33,19 +33,19 @@ def diagnosis_settings(
         overrides |= {name: SearchSettings.model_fields[name].default for name in _SAMPLING}
         if notice is not None:
             notice("the run samples its translations; the diagnosis uses beam search")
-    found = {}
+    searches = {}
     for beam in beam_sizes:
         changed = overrides | {"beam_size": beam, "n_best": 1}
-        found[beam] = load_settings(
+        searches[beam] = load_settings(
             base=settings.to_dict(),
             overrides={f"search.{name}": value for name, value in changed.items()},
         ).search
     for name in _SCORE_PENALTIES:
         default = SearchSettings.model_fields[name].default
-        if (value := getattr(found[beam_sizes[0]], name)) != default:
+        if (value := getattr(searches[beam_sizes[0]], name)) != default:
             raise SettingsError(
                 f"search.{name}: received {value}, expected {default:g}: a diagnosis compares "
                 "log-probabilities, and this setting changes scores: pass "
                 f"--{name.replace('_', '-')} {default:g}"
             )
-    return found
+    return searches

@@ -117,7 +117,7 @@ class _Judge:
                 output,
                 chrf=scores[i],
                 # `tokens` and the limit include the end token, so only truncated outputs exceed it.
-                cut=self._searched[i] and output.tokens > self._limits[i][1],
+                truncated=self._searched[i] and output.tokens > self._limits[i][1],
                 verdict=self._verdict(i, output) if self._searched[i] else None,
             )
             for i, output in enumerate(outputs)
@@ -144,7 +144,7 @@ class _Judge:
                 other_beam > beam and other.objective > output.objective + TOLERANCE
                 for other_beam, other in outputs.items()
             ),
-            source_cut=self._likelihoods[i].source_cut,
+            source_truncated=self._likelihoods[i].source_truncated,
             out_of_reach=out_of_reach,
         )
 
@@ -172,7 +172,7 @@ def _summary(
         copies=sum(output.copies for output in outputs),
         repetitions=sum(output.repeats for output in outputs),
         empty=sum(output.empty for output in outputs),
-        cut=sum(output.cut for output in outputs),
+        truncated=sum(output.truncated for output in outputs),
         search_errors=sum(output.verdict == "search error" for output in outputs),
         model_errors=sum(output.verdict == "model error" for output in outputs),
         ties=sum(output.verdict == "tie" for output in outputs),

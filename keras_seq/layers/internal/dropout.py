@@ -62,7 +62,7 @@ class Dropout(keras.layers.Dropout):
 def _random_uint16(like: Any, seed: Any) -> Any:
     """Returns uint16 in the shape of `like`, four from each random number of 64 bits."""
     size = ops.size(like)
-    drawn = keras.random.randint(
+    numbers = keras.random.randint(
         ((size + 3) // 4, 1), -(2**63), 2**63 - 1, dtype="int64", seed=seed
     )
-    return ops.reshape(ops.reshape(ops.view(drawn, "uint16"), (-1,))[:size], ops.shape(like))
+    return ops.reshape(ops.reshape(ops.view(numbers, "uint16"), (-1,))[:size], ops.shape(like))

@@ -229,12 +229,12 @@ async def _unless_gone(request: Request, work: Any) -> Any:
     """Returns the result of `work`. If the client disconnects, cancels `work` and returns None."""
     working = asyncio.ensure_future(work)
     # After the body, `receive` returns only when the client has disconnected.
-    gone = asyncio.ensure_future(request.receive())
+    disconnected = asyncio.ensure_future(request.receive())
     try:
-        await asyncio.wait((working, gone), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((working, disconnected), return_when=asyncio.FIRST_COMPLETED)
         return working.result() if working.done() else None
     finally:
-        for task in (working, gone):
+        for task in (working, disconnected):
             if not task.done():
                 task.cancel()
                 with contextlib.suppress(asyncio.CancelledError):

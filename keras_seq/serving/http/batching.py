@@ -239,8 +239,8 @@ def _complete(rows: _RequestSlice, outputs: Arrays) -> None:
     """Stores the outputs of a slice. The last slice completes the request."""
     request = rows.request
     request.outputs.append((rows.start, outputs))
-    done = sum(len(next(iter(arrays.values()))) for _, arrays in request.outputs)
-    if done == request.rows and not request.result.done():
+    num_done = sum(len(next(iter(arrays.values()))) for _, arrays in request.outputs)
+    if num_done == request.rows and not request.result.done():
         ordered = sorted(request.outputs, key=lambda item: item[0])
         request.result.set_result(_concatenate([arrays for _, arrays in ordered]))
 
