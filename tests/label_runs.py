@@ -54,6 +54,7 @@ def label_settings(folder: Path, task: str, **overrides: object) -> Settings:
     model = {"model.embedding_units": 16}
     if task == "tag":
         model |= {"model.units": 12, "model.crf": True}
+        model |= {"model.character_filters": 4, "model.form_units": 3}
     else:
         model |= {"model.hidden_units": 16}
     return load_settings(

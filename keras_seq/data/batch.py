@@ -1,10 +1,11 @@
 """Builds the arrays of one batch."""
 
+import math
 from typing import Protocol, TypeAlias
 
 import numpy as np
 
-from keras_seq.data.layout import Side
+from keras_seq.data.layout import Part
 from keras_seq.text import BOS_ID, EOS_ID
 
 Batch: TypeAlias = dict[str, np.ndarray]
@@ -18,8 +19,11 @@ class Pairs(Protocol):
     has_weights: bool
     has_alignments: bool
     is_packed: bool
+    has_features: bool
+    token_features: int
+    max_features: int
 
-    def padded(self, side: Side, indices: np.ndarray, length: int) -> np.ndarray:
+    def padded(self, part: Part, indices: np.ndarray, length: int) -> np.ndarray:
         """Ids of sequences, zero-padded on the right: int32 `(B, length)`."""
 
     def weights(self, indices: np.ndarray) -> np.ndarray:
@@ -27,6 +31,13 @@ class Pairs(Protocol):
 
     def links(self, indices: np.ndarray) -> np.ndarray:
         """Returns links as position in `indices`, source token, target token: int64 `(L, 3)`."""
+
+
+def features_shape(corpus: Pairs, rows: int, source_steps: int) -> tuple[int, ...]:
+    """Returns the shape of the features of a batch."""
+    if corpus.token_features:
+        return rows, source_steps, corpus.token_features
+    return rows, max(corpus.max_features, 1)
 
 
 def make_batch(
@@ -40,6 +51,8 @@ def make_batch(
     has weights, also float32 `weight` `(B,)`, 0 for empty rows. If the corpus has alignments, also
     float32 `alignment` `(B, T, S)`: row t distributes 1 equally over the source tokens that are
     linked to token t of `target_output`, or is all zeros. The end tokens are linked to each other.
+    If the corpus has features, also int32 `features`: `(B, F)` for F features of any pair at most,
+    or `(B, S, F)` for F features of each token.
     """
     filled = np.arange(len(pairs))
     source = np.zeros((rows, source_steps), np.int32)
@@ -56,6 +69,11 @@ def make_batch(
     if corpus.has_weights:
         batch["weight"] = np.zeros(rows, np.float32)
         batch["weight"][: len(pairs)] = corpus.weights(pairs)
+    if corpus.has_features:
+        shape = features_shape(corpus, rows, source_steps)
+        features = np.zeros((rows, math.prod(shape[1:])), np.int32)
+        features[: len(pairs)] = corpus.padded("features", pairs, features.shape[1])
+        batch["features"] = features.reshape(shape)
     if corpus.has_alignments:
         row, source_token, target_token = corpus.links(pairs).T
         alignment = np.zeros((rows, target_steps, source_steps), np.float32)

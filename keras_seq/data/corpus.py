@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_seq.data.layout import INDEX, OFFSET, SIDES, VERSION, WEIGHT, Side, shard_file
+from keras_seq.data.layout import INDEX, OFFSET, SIDES, VERSION, WEIGHT, Part, Side, shard_file
 from keras_seq.data.writing import CorpusCounts
 from keras_seq.storage import check_regular, read_json
 from keras_seq.text import InputError
@@ -29,6 +29,9 @@ class TokenCorpus:
         has_weights: Boolean, whether the pairs have weights.
         has_alignments: Boolean, whether the tokens of the pairs are linked.
         is_packed: Boolean, whether targets are packed segments, which contain their end tokens.
+        has_features: Boolean, whether the pairs have features.
+        token_features: Integer, as for `write_corpus`.
+        max_features: Integer, the largest number of features of a pair.
 
     Example:
 
@@ -46,17 +49,20 @@ class TokenCorpus:
         self,
         counts: CorpusCounts,
         max_lengths: tuple[int, int],
-        ids: dict[Side, list[np.ndarray]],
-        offsets: dict[Side, list[np.ndarray]],
+        ids: dict[Part, list[np.ndarray]],
+        offsets: dict[Part, list[np.ndarray]],
         weights: list[np.ndarray] | None = None,
         links: tuple[list[np.ndarray], list[np.ndarray]] | None = None,
         packed: bool = False,
+        token_features: int = 0,
     ) -> None:
         self.counts = counts
         self.max_source_length, self.max_target_length = max_lengths
         self.has_weights = weights is not None
         self.has_alignments = links is not None
         self.is_packed = packed
+        self.has_features = "features" in ids
+        self.token_features = token_features
         self._ids = ids
         self._offsets = offsets
         self._weights = weights or []
@@ -65,8 +71,12 @@ class TokenCorpus:
         # The index of the first pair of each shard, and the number of pairs last.
         sizes = [len(shard) - 1 for shard in offsets["source"]]
         self._first = np.cumsum([0, *sizes])
-        self.source_lengths = _lengths(offsets["source"])
-        self.target_lengths = _lengths(offsets["target"])
+        self._lengths: dict[Part, np.ndarray] = {
+            part: _lengths(shards) for part, shards in offsets.items()
+        }
+        self.source_lengths = self._lengths["source"]
+        self.target_lengths = self._lengths["target"]
+        self.max_features = int(self._lengths.get("features", np.zeros(0)).max(initial=0))
 
     @classmethod
     def open(cls, directory: str | os.PathLike[str]) -> "TokenCorpus":
@@ -77,18 +87,21 @@ class TokenCorpus:
         """
         path = Path(directory)
         index = _read_index(path / INDEX)
-        ids: dict[Side, list[np.ndarray]] = {side: [] for side in SIDES}
-        offsets: dict[Side, list[np.ndarray]] = {side: [] for side in SIDES}
+        dtypes: dict[Part, np.dtype] = dict.fromkeys(SIDES, index["dtype"])
+        if index["features"]:
+            dtypes["features"] = index["features"]
+        ids: dict[Part, list[np.ndarray]] = {part: [] for part in dtypes}
+        offsets: dict[Part, list[np.ndarray]] = {part: [] for part in dtypes}
         weights: list[np.ndarray] = []
         links: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
-        min_lengths = {"source": 0 if index["target_only"] else 1, "target": 1}
+        min_lengths = {"source": 0 if index["target_only"] else 1, "target": 1, "features": 0}
         for number, shard in enumerate(index["shards"]):
             pairs = shard["pairs"]
             prefix = path / shard_file(number, "")
-            for side in SIDES:
-                tokens, least = shard[f"{side}_tokens"], min_lengths[side]
-                offsets[side].append(_map_offsets(f"{prefix}{side}.offsets", pairs, tokens, least))
-                ids[side].append(_map(f"{prefix}{side}.ids", index["dtype"], tokens))
+            for part, dtype in dtypes.items():
+                count, least = shard[part], min_lengths[part]
+                offsets[part].append(_map_offsets(f"{prefix}{part}.offsets", pairs, count, least))
+                ids[part].append(_map(f"{prefix}{part}.ids", dtype, count))
             if index["weights"]:
                 weights.append(_map(f"{prefix}weights", WEIGHT, pairs))
             if index["links"]:
@@ -104,6 +117,7 @@ class TokenCorpus:
             weights if index["weights"] else None,
             links if index["links"] else None,
             index["packed"],
+            index["token_features"],
         )
 
     def __len__(self) -> int:
@@ -117,25 +131,26 @@ class TokenCorpus:
         """Returns the ids of one target, an int32 array without begin and end tokens."""
         return self._sequence("target", index)
 
-    def padded(self, side: Side, indices: np.typing.ArrayLike, length: int) -> np.ndarray:
+    def padded(self, part: Part, indices: np.typing.ArrayLike, length: int) -> np.ndarray:
         """Returns the ids of sequences in any order, zero-padded on the right: int32 `(B, length)`.
 
-        Raises ValueError if a sequence is longer than `length`.
+        `part` is "source", "target" or "features". Raises ValueError if a sequence is longer than
+        `length`.
         """
         rows = self._rows(indices)
         result = np.zeros((len(rows), length), np.int32)
-        lengths = (self.source_lengths if side == "source" else self.target_lengths)[rows]
+        lengths = self._lengths[part][rows]
         if lengths.max(initial=0) > length:
             raise ValueError(
-                f"length is {length}, but the longest requested {side} has {lengths.max()} "
+                f"length is {length}, but the longest requested {part} has {lengths.max()} "
                 "tokens: increase `length`"
             )
         steps = np.arange(length)
         for shard, in_result, in_shard in self._by_shard(rows):
-            starts = self._offsets[side][shard][in_shard].astype(np.int64)
+            starts = self._offsets[part][shard][in_shard].astype(np.int64)
             is_token = steps < lengths[in_result, None]  # (rows of this shard, length)
             block = np.zeros(is_token.shape, np.int32)
-            block[is_token] = self._ids[side][shard][(starts[:, None] + steps)[is_token]]
+            block[is_token] = self._ids[part][shard][(starts[:, None] + steps)[is_token]]
             result[in_result] = block
         return result
 
@@ -235,9 +250,10 @@ def _read_index(path: Path) -> dict:
         shards = [
             {
                 "pairs": _integer(shard["pairs"], 1),
-                "source_tokens": _integer(shard["source_tokens"], 0 if target_only else 1),
-                "target_tokens": _integer(shard["target_tokens"], 1),
+                "source": _integer(shard["source_tokens"], 0 if target_only else 1),
+                "target": _integer(shard["target_tokens"], 1),
                 "links": _integer(shard.get("links", 0), 0),
+                "features": _integer(shard.get("features", 0), 0),
             }
             for shard in index["shards"]
         ]
@@ -245,6 +261,10 @@ def _read_index(path: Path) -> dict:
         weights, links = index.get("weights", False), index.get("links")
         if weights not in (True, False) or links not in (None, "uint16", "uint32"):
             raise ValueError((weights, links))
+        features = index.get("features")
+        if features not in (None, "uint16", "uint32"):
+            raise ValueError(features)
+        token_features = _integer(index.get("token_features", 0), 0)
         counts = CorpusCounts(**index["counts"])
         dtype = np.dtype(index["dtype"]).newbyteorder("<")
     except (KeyError, TypeError, ValueError) as error:
@@ -260,6 +280,8 @@ def _read_index(path: Path) -> dict:
         "links": links and np.dtype(links).newbyteorder("<"),
         "target_only": target_only,
         "packed": packed,
+        "features": features and np.dtype(features).newbyteorder("<"),
+        "token_features": token_features,
     }
 
 

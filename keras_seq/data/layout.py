@@ -8,6 +8,8 @@ shard-00000.target.offsets
 shard-00000.weights             weighted pairs only: one float32 per pair
 shard-00000.links               aligned pairs only: source and target token of each link
 shard-00000.links.offsets       pairs + 1 numbers: pair i has links[offsets[i]:offsets[i + 1]]
+shard-00000.features.ids        pairs with features only: feature ids, like those of the source
+shard-00000.features.offsets
 """
 
 from typing import Literal
@@ -15,6 +17,8 @@ from typing import Literal
 import numpy as np
 
 Side = Literal["source", "target"]
+# The sequences of ids that a pair may have.
+Part = Literal["source", "target", "features"]
 
 VERSION = 1
 INDEX = "corpus.json"

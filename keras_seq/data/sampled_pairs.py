@@ -10,7 +10,7 @@ import numpy as np
 
 from keras_seq.data.corpus import TokenCorpus
 from keras_seq.data.counter_rng import Purpose, counter_uniforms, row_keys
-from keras_seq.data.layout import SIDES, Side
+from keras_seq.data.layout import SIDES, Part, Side
 from keras_seq.text import SubwordSampling
 
 _PURPOSES = {"source": Purpose.SOURCE_PIECES, "target": Purpose.TARGET_PIECES}
@@ -57,6 +57,9 @@ class SampledPairs:
         self.has_alignments = corpus.has_alignments
         # Packed segments cannot be resampled, because a segment may begin within a word.
         self.is_packed = False
+        self.has_features, self.max_features = corpus.has_features, corpus.max_features
+        # Features of single tokens cannot be resampled with the tokens.
+        self.token_features = 0
         self._sides = {
             side: _sample_side(corpus, pairs, side, getattr(sampling, side), seed, epoch, limit)
             for side, limit in zip(SIDES, limits, strict=True)
@@ -69,8 +72,10 @@ class SampledPairs:
         """Number of tokens of both sides."""
         return sum(len(side.ids) for side in self._sides.values())
 
-    def padded(self, side: Side, indices: np.ndarray, length: int) -> np.ndarray:
-        sampled = self._sides[side]
+    def padded(self, part: Part, indices: np.ndarray, length: int) -> np.ndarray:
+        if part == "features":
+            return self._corpus.padded(part, self._pairs[indices], length)
+        sampled = self._sides[part]
         is_token = np.arange(length) < sampled.lengths[indices, None]
         result = np.zeros(is_token.shape, np.int32)
         positions = sampled.starts[indices, None] + np.arange(length)

@@ -5,7 +5,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from keras_seq.data.batch import Batch, Pairs, make_batch
+from keras_seq.data.batch import Batch, Pairs, features_shape, make_batch
 from keras_seq.data.corpus import TokenCorpus
 from keras_seq.data.counter_rng import Purpose, row_keys
 from keras_seq.data.plan import Lengths, Shapes, make_plan
@@ -138,6 +138,12 @@ class BatchStream:
         bounds = self._plan.shape.copy()
         bounds[:, 0] = self._host_rows(bounds[:, 0])
         return bounds
+
+    def features_shape(self, rows: int, source_steps: int) -> tuple[int, ...] | None:
+        """Returns the shape of the features of a batch, or None if there are none."""
+        if not self._corpus.has_features:
+            return None
+        return features_shape(self._corpus, rows, source_steps)
 
     def batch(self, k: int) -> Batch:
         """Builds batch k of the stream, counted from 0; see `make_batch`."""

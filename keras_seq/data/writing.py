@@ -34,13 +34,15 @@ class TokenPair(NamedTuple):
 
     The ids are lists or 1-D integer arrays without begin and end tokens. The weight in the loss is
     finite and not negative; a pair of weight 2 counts like two equal pairs. `links` are pairs
-    `(source token, target token)`, counted from 0.
+    `(source token, target token)`, counted from 0. `features` are ids that describe the whole pair,
+    or equally many ids for each source token.
     """
 
     source: Sequence[int]
     target: Sequence[int]
     weight: float = 1.0
     links: Sequence[tuple[int, int]] = ()
+    features: Sequence[int] = ()
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,8 @@ def write_corpus(
     alignments: bool = False,
     target_only: bool = False,
     packed: bool = False,
+    features: bool = False,
+    token_features: int = 0,
 ) -> CorpusCounts:
     """Writes pairs of token ids to a directory for `TokenCorpus.open`.
 
@@ -91,6 +95,9 @@ def write_corpus(
             with an empty source are then kept.
         packed: Boolean, whether targets are segments from `pack`. Batches add no end token to
             packed targets.
+        features: Boolean, whether to store the features of the pairs.
+        token_features: Non-negative integer F. If positive, a pair has F features for each source
+            token, and they may be any numbers below 2 ** 32.
 
     Returns:
         The `CorpusCounts`, which are also stored in the corpus.
@@ -98,7 +105,8 @@ def write_corpus(
     Raises:
         ValueError: A number is not positive; a kept pair has an id outside `[0, vocabulary_size)`
             or a reserved id 0 (padding), 2 (begin) or 3 (end), which batches add; a weight is
-            negative or not finite; or a link refers to a token that the pair lacks.
+            negative or not finite; a link refers to a token that the pair lacks; or a pair has
+            another number of features than `token_features` says.
         InputError: `directory` exists and is not empty.
 
     Example:
@@ -121,7 +129,8 @@ def write_corpus(
     with atomic_directory(directory) as temporary:
         longest = max(max_source_length, max_target_length)
         links = np.dtype("<u2" if longest <= 2**16 else "<u4") if alignments else None
-        with _Shards(temporary, shard_pairs, vocabulary_size, weights, links, packed) as shards:
+        stored = _Stored(weights, links, features, token_features)
+        with _Shards(temporary, shard_pairs, vocabulary_size, stored, packed) as shards:
             dropped_empty = dropped_long = dropped_weightless = 0
             for fields in pairs:
                 pair = TokenPair(*fields)
@@ -150,11 +159,22 @@ def write_corpus(
             "links": None if links is None else f"uint{8 * links.itemsize}",
             "sourceless": target_only,
             "packed": packed,
+            "features": None if not features else f"uint{8 * shards.feature_dtype.itemsize}",
+            "token_features": token_features,
             "counts": asdict(counts),
             "shards": shards.written,
         }
         (temporary / INDEX).write_text(json.dumps(index, indent=2) + "\n", encoding="utf-8")
     return counts
+
+
+class _Stored(NamedTuple):
+    """What a corpus stores besides token ids; see `write_corpus`. `links` is their type or None."""
+
+    weights: bool
+    links: np.dtype | None
+    features: bool
+    token_features: int
 
 
 class _Shards:
@@ -165,13 +185,13 @@ class _Shards:
         directory: Path,
         shard_pairs: int,
         vocabulary_size: int | None,
-        weights: bool,
-        links: np.dtype | None,
+        stored: _Stored,
         packed: bool,
     ) -> None:
         self._directory, self._shard_pairs = directory, shard_pairs
         self._limit, self.dtype = vocabulary_size or 2**32, id_dtype(vocabulary_size)
-        self._with_weights, self._link_dtype = weights, links
+        self._stored = stored
+        self.feature_dtype = id_dtype(None) if stored.token_features else self.dtype
         self._reserved = {PAD_ID} if packed else {PAD_ID, BOS_ID, EOS_ID}
         # The entries of the finished shards in `corpus.json`.
         self.written: list[dict[str, int]] = []
@@ -181,7 +201,7 @@ class _Shards:
         # Files, pairs, tokens and links of the open shard.
         self._files: dict[str, BinaryIO] = {}
         self._pairs = 0
-        self._totals = {"source": 0, "target": 0, "links": 0}
+        self._totals = {"source": 0, "target": 0, "links": 0, "features": 0}
 
     def __enter__(self) -> "_Shards":
         return self
@@ -195,7 +215,7 @@ class _Shards:
                 file.close()
 
     def add(self, pair: TokenPair) -> None:
-        size = len(pair.source) + len(pair.target) + len(pair.links)
+        size = len(pair.source) + len(pair.target) + len(pair.links) + len(pair.features)
         if sum(self._totals.values()) + self._buffered + size > SHARD_TOKENS:
             self._finish_shard()
         self._buffer.append(pair)
@@ -208,7 +228,7 @@ class _Shards:
     def _flush(self) -> None:
         if not self._buffer:
             return
-        sources, targets, weights, links = zip(*self._buffer, strict=True)
+        sources, targets, weights, links, features = zip(*self._buffer, strict=True)
         lengths = {}
         for side, buffer in zip(SIDES, (sources, targets), strict=True):
             lengths[side] = _lengths(buffer)
@@ -216,15 +236,34 @@ class _Shards:
             self._check(ids, side)
             self._write(f"{side}.ids", ids.astype(self.dtype))
             self._write_offsets(side, lengths[side])
-        if self._with_weights:
+        if self._stored.weights:
             self._write("weights", _checked_weights(weights))
-        if self._link_dtype is not None:
+        if self._stored.links is not None:
             flat = _flat_links(links, lengths["source"], lengths["target"])
-            self._write("links", flat.astype(self._link_dtype))
+            self._write("links", flat.astype(self._stored.links))
             self._write_offsets("links", _lengths(links))
+        if self._stored.features:
+            self._write_features(features, lengths["source"])
         self._pairs += len(self._buffer)
         self._buffer.clear()
         self._buffered = 0
+
+    def _write_features(
+        self, features: Sequence[Sequence[int]], source_lengths: np.ndarray
+    ) -> None:
+        lengths = _lengths(features)
+        ids = _flat(features, int(lengths.sum()))
+        per_token = self._stored.token_features
+        if not per_token:
+            self._check(ids, "features")
+        elif (lengths != per_token * source_lengths).any():
+            row = int(np.argmax(lengths != per_token * source_lengths))
+            raise ValueError(
+                f"A pair of {source_lengths[row]} source tokens has {lengths[row]} features; "
+                f"expected {per_token} for each token."
+            )
+        self._write("features.ids", ids.astype(self.feature_dtype))
+        self._write_offsets("features", lengths)
 
     def _write(self, kind: str, values: np.ndarray) -> None:
         if kind not in self._files:
@@ -269,8 +308,10 @@ class _Shards:
             "source_tokens": self._totals["source"],
             "target_tokens": self._totals["target"],
         }
-        if self._link_dtype is not None:
+        if self._stored.links is not None:
             shard["links"] = self._totals["links"]
+        if self._stored.features:
+            shard["features"] = self._totals["features"]
         self.written.append(shard)
         self._pairs = 0
         self._totals = dict.fromkeys(self._totals, 0)

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 import keras
 import numpy as np
-from keras import ops
 
 from keras_seq import backend
 from keras_seq.inference.labeler import Labeler
 from keras_seq.inference.predictor import check_is_list, predict_by_length
-from keras_seq.text import EOS_ID, WordTokens, word_tokens, words_of
+from keras_seq.models.inputs import label_inputs
+from keras_seq.text import EOS_ID, WORD_CHARACTERS, WordTokens, word_tokens, words_of
 
 # Shape letters: B batch, S steps.
 
@@ -57,11 +57,12 @@ class Tagger(Labeler):
     default_max_length = 200
 
     def _compile(self, model: Any) -> None:
-        def tags(source: Any, begins: Any) -> Any:
-            inputs = {"source": source, "begins": ops.not_equal(begins, 0)}
-            return model(inputs, training=False)["tags"]
+        def tags(*arrays: Any) -> Any:
+            return model(label_inputs(*arrays), training=False)["tags"]
 
-        self._tags = backend.compiled(tags, model.variables, ranks=[2, 2])
+        self._reads_characters = "characters" in model.input
+        ranks = [2, 2, 3] if self._reads_characters else [2, 2]
+        self._tags = backend.compiled(tags, model.variables, ranks=ranks)
 
     def __call__(self, texts: Sequence[str]) -> list[str]:
         """Returns the tags of each text, separated by spaces, one for each word."""
@@ -91,7 +92,14 @@ class Tagger(Labeler):
         begins = np.zeros_like(source)  # (B, S)
         for row, piece in enumerate(pieces):
             begins[row, piece.begins] = 1
-        tags = keras.ops.convert_to_numpy(self._tags(source, begins))
+        arrays = [source, begins]
+        if self._reads_characters:
+            characters = np.zeros((*source.shape, WORD_CHARACTERS), np.int32)
+            for row, piece in enumerate(pieces):
+                points = np.array(piece.characters(), np.int32)
+                characters[row, : len(piece.ids)] = points.reshape(-1, WORD_CHARACTERS)
+            arrays.append(characters)
+        tags = keras.ops.convert_to_numpy(self._tags(*arrays))
         for row, piece in enumerate(pieces):
             yield [self._labels.names[tags[row, step]] for step in piece.begins]
 
@@ -99,14 +107,14 @@ class Tagger(Labeler):
 def _split(tokens: WordTokens, length: int) -> Iterator[WordTokens]:
     """Splits a text at words into pieces of at most `length` tokens; truncates longer words."""
     ends = [*tokens.begins, len(tokens.ids)][1:]
-    ids: list[int] = []
-    begins: list[int] = []
-    for begin, end in zip(tokens.begins, ends, strict=True):
-        word = tokens.ids[begin : min(end, begin + length)]
-        if begins and len(ids) + len(word) > length:
-            yield WordTokens(ids, begins)
-            ids, begins = [], []
-        begins.append(len(ids))
-        ids = ids + word
-    if begins:
-        yield WordTokens(ids, begins)
+    piece = WordTokens([], [], [])
+    for begin, end, word in zip(tokens.begins, ends, tokens.words, strict=True):
+        ids = tokens.ids[begin : min(end, begin + length)]
+        if piece.words and len(piece.ids) + len(ids) > length:
+            yield piece
+            piece = WordTokens([], [], [])
+        piece.begins.append(len(piece.ids))
+        piece.ids.extend(ids)
+        piece.words.append(word)
+    if piece.words:
+        yield piece

@@ -26,6 +26,7 @@ from keras_seq.layers.cells.zoneout_cell import ZoneoutCell
 from keras_seq.layers.conditional_random_field import ConditionalRandomField
 from keras_seq.layers.convolutional_encoder import ConvolutionalEncoder
 from keras_seq.layers.embedding.character_convolution import CharacterConvolution
+from keras_seq.layers.embedding.hashed_ngram_embedding import HashedNgramEmbedding
 from keras_seq.layers.embedding.hashed_trigram_embedding import HashedTrigramEmbedding
 from keras_seq.layers.embedding.token_embedding import TokenEmbedding
 from keras_seq.layers.masked_pooling import MaskedPooling
@@ -66,6 +67,7 @@ __all__ = [
     "FeedForward",
     "GRUCell",
     "GreedySampler",
+    "HashedNgramEmbedding",
     "HashedTrigramEmbedding",
     "LSTMCell",
     "LayerNormLSTMCell",

@@ -30,7 +30,8 @@ class LabelCrossEntropy(MaskedCrossEntropy):
 
     Call arguments:
         y_true: Integer labels, `(B,)` of texts or `(B, S)` of steps; -1 does not count.
-        y_pred: Float logits `(B, N)` or `(B, S, N)`.
+        y_pred: Float logits `(B, N)` or `(B, S, N)`; or `(B, M, N)` for labels `(B,)`, of M models
+            trained together, whose losses are averaged.
         sample_weight: Optional float tensor `(B,)`, the weight of all labels of a row.
 
     Returns:
@@ -55,10 +56,15 @@ class LabelCrossEntropy(MaskedCrossEntropy):
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
         """Returns the loss of each label, in the shape of `y_true`."""
-        rows = ops.reshape(ops.maximum(y_true, 0), (-1, 1))
+        labels = ops.maximum(y_true, 0)
+        members = len(y_pred.shape) - len(y_true.shape) > 1
+        if members:
+            labels = ops.repeat(labels[:, None], y_pred.shape[1], axis=1)
+        rows = ops.reshape(labels, (-1, 1))
         logits = ops.reshape(y_pred, (-1, 1, y_pred.shape[-1]))
         losses = token_losses(rows, logits, self.label_smoothing, self.smoothed_value)
-        return ops.reshape(losses, ops.shape(y_true))
+        losses = ops.reshape(losses, ops.shape(labels))
+        return ops.mean(losses, axis=1) if members else losses
 
 
 class ComparableLabelCrossEntropy(LabelCrossEntropy):

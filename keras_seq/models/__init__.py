@@ -5,8 +5,10 @@ from keras_seq.models.backbone_seq2seq import BackboneSeq2Seq
 from keras_seq.models.backbone_text_encoder import BackboneTextEncoder
 from keras_seq.models.bag_text_encoder import BagTextEncoder
 from keras_seq.models.conditioned_generator import ConditionedGenerator
+from keras_seq.models.convolutional_text_encoder import ConvolutionalTextEncoder
 from keras_seq.models.ctc_recognizer import CTCRecognizer
 from keras_seq.models.ensemble import Ensemble
+from keras_seq.models.ensemble_classifier import EnsembleClassifier
 from keras_seq.models.ensemble_seq2seq import EnsembleSeq2Seq
 from keras_seq.models.recurrent import RecurrentSeq2Seq
 from keras_seq.models.recurrent_language_model import RecurrentLanguageModel
@@ -26,7 +28,9 @@ __all__ = [
     "BagTextEncoder",
     "CTCRecognizer",
     "ConditionedGenerator",
+    "ConvolutionalTextEncoder",
     "Ensemble",
+    "EnsembleClassifier",
     "EnsembleSeq2Seq",
     "RecurrentLanguageModel",
     "RecurrentSeq2Seq",

@@ -11,6 +11,7 @@ from keras import ops
 from keras_seq.models.ensemble import Ensemble
 from keras_seq.models.functional_model import FunctionalModel
 from keras_seq.models.inputs import token_input
+from keras_seq.models.members import make_members, members_from_configs
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")
@@ -68,11 +69,7 @@ class EnsembleSeq2Seq(FunctionalModel):
 
         `make` is a function from a name to a new model of that name; `count` is their number.
         """
-        members = []
-        for index in range(count):
-            with keras.name_scope(f"member_{index}"):
-                members.append(make(f"member_{index}"))
-        return cls(members)
+        return cls(make_members(make, count))
 
     @property
     def members(self) -> list[Any]:
@@ -126,8 +123,5 @@ class EnsembleSeq2Seq(FunctionalModel):
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> "EnsembleSeq2Seq":
-        members = []
-        for index, member in enumerate(config["members"]):
-            with keras.name_scope(f"member_{index}"):
-                members.append(keras.saving.deserialize_keras_object(member, custom_objects))
+        members = members_from_configs(config["members"], custom_objects)
         return cls(**{**config, "members": members})

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import keras
+from keras import ops
 
 # Shape letters: B batch, T steps, K beam.
 
@@ -11,6 +12,19 @@ import keras
 def token_input(name: str) -> Any:
     """Makes symbolic int32 ids `(B, T)`."""
     return keras.Input((None,), dtype="int32", name=name)
+
+
+def label_inputs(source: Any, begins: Any = None, characters: Any = None) -> dict[str, Any]:
+    """Makes the inputs of a classifier or tagger from int32 tensors.
+
+    `begins` `(B, S)` is not 0 where a word begins.
+    """
+    inputs = {"source": source}
+    if begins is not None:
+        inputs["begins"] = ops.not_equal(begins, 0)
+    if characters is not None:
+        inputs["characters"] = characters
+    return inputs
 
 
 def step_inputs(

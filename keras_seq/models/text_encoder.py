@@ -10,7 +10,8 @@ from keras_seq.models.functional_model import FunctionalModel
 class TextEncoder(FunctionalModel):
     """Functional model that encodes token ids as vectors, for use in other models. Abstract.
 
-    The input is a dict of int32 ids `source` `(B, S)`, 0 in padding. The output is a dict of
+    The input is a dict of int32 ids `source` `(B, S)`, 0 in padding, and of further inputs that an
+    encoder may have. The output is a dict of
     `steps` `(B, S, U)`, a vector for each token, and `mask` `(B, S)`, True where a token was read.
     The constructor of a subclass calls
     `super().__init__(inputs={"source": ...}, outputs={"steps": ..., "mask": ...}, **kwargs)`.

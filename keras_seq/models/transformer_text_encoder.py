@@ -5,13 +5,13 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_seq.layers.embedding.token_embedding import TokenEmbedding
 from keras_seq.layers.internal.dropout import Dropout
+from keras_seq.layers.internal.exact_dense import ExactDense
 from keras_seq.layers.internal.seeds import split_seed
 from keras_seq.layers.positions.sinusoidal_position import SinusoidalPosition
 from keras_seq.models.checks import check_sizes
-from keras_seq.models.inputs import token_input
 from keras_seq.models.text_encoder import TextEncoder
+from keras_seq.models.token_vectors import embed_tokens
 from keras_seq.models.transformer_parts import encode_with_blocks, make_encoder_blocks
 
 
@@ -34,11 +34,16 @@ class TransformerTextEncoder(TextEncoder):
             hidden units of the feed-forward layers.
         activation: Name of a Keras activation.
         norm: `"pre"` or `"post"`.
+        character_filters: Integer, the filters of a `CharacterConvolution` of each of two widths; 0
+            for none.
+        form_units: Integer, the units of each feature of a `WordFormEmbedding`; 0 for none.
         seed: Optional integer, makes the dropout reproducible.
         **kwargs: `name`, and `dtype`, the policy of all layers.
 
     Call arguments:
-        inputs: Dict of int32 ids: `source` `(B, S)`.
+        inputs: Dict of int32 ids: `source` `(B, S)`; and with `character_filters` or `form_units`
+            int32 `characters` `(B, S, C)`, the code points that `keras_seq.text.word_characters`
+            returns for the word of each token, or zeros.
 
     Returns:
         Dict of `steps` `(B, S, D)`, and bool `mask` `(B, S)`, True where a token is real.
@@ -70,18 +75,21 @@ class TransformerTextEncoder(TextEncoder):
         activation_dropout: float = 0.1,
         activation: str = "relu",
         norm: str = "pre",
+        character_filters: int = 0,
+        form_units: int = 0,
         seed: int | None = None,
         **kwargs: Any,
     ) -> None:
         check_sizes(num_layers=num_layers)
         args, dtype = self._arguments, self._arguments.dtype
-        embedding = TokenEmbedding(vocabulary_size, units, dtype=dtype, name="embedding")
         position = SinusoidalPosition(dtype=dtype, name="position")
         *block_seeds, dropout_seed = split_seed(seed, 1 + num_layers)
         drop = Dropout(dropout, seed=dropout_seed, dtype=dtype, name="encoder_dropout")
-        source = token_input("source")
-        mask = ops.not_equal(source, 0)
-        x = drop(position(embedding(source)))
+        inputs, x = embed_tokens(args, vocabulary_size, units)
+        mask = ops.not_equal(inputs["source"], 0)
+        if x.shape[-1] != units:
+            x = ExactDense(units, dtype=dtype, name="projection")(x)
+        x = drop(position(x))
         steps = encode_with_blocks(x, mask, make_encoder_blocks(args, block_seeds), args)
         outputs = {"steps": steps, "mask": mask}
-        super().__init__(inputs={"source": source}, outputs=outputs, **kwargs)
+        super().__init__(inputs=inputs, outputs=outputs, **kwargs)

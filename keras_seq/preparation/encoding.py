@@ -29,7 +29,14 @@ class Encoded(NamedTuple):
 
 
 class Encoder(Protocol):
-    """Encodes the lines of one task."""
+    """Encodes the lines of one task.
+
+    Attributes:
+        features, token_features: Whether the pairs have features, as for `write_corpus`.
+    """
+
+    features: bool
+    token_features: int
 
     def encode(self, chunk: Sequence[Example]) -> Encoded:
         """Returns the ids of some pairs of lines."""
@@ -41,6 +48,9 @@ class PairEncoder:
     The tokenizers are the same object if the vocabulary is joint. Pairs above the maximum lengths
     get no links, because the corpus drops them.
     """
+
+    features = False
+    token_features = 0
 
     def __init__(
         self, source: Tokenizer, target: Tokenizer, max_source_length: int, max_target_length: int

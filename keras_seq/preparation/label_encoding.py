@@ -7,7 +7,15 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from keras_seq.data import TokenPair
 from keras_seq.preparation.encoding import Encoded
-from keras_seq.text import INSIDE_ID, Example, Labels, Tokenizer, word_tokens, words_of
+from keras_seq.text import (
+    INSIDE_ID,
+    WORD_CHARACTERS,
+    Example,
+    Labels,
+    Tokenizer,
+    word_tokens,
+    words_of,
+)
 
 
 class LabelEncoder:
@@ -15,6 +23,9 @@ class LabelEncoder:
 
     Texts longer than `max_length` are truncated, because their beginning has the same label.
     """
+
+    features = False
+    token_features = 0
 
     def __init__(
         self,
@@ -45,11 +56,17 @@ class LabelEncoder:
 
 
 class TagEncoder:
-    """Encodes words as token ids, with the tag of each word at its first token."""
+    """Encodes words as token ids, with the tag of each word at its first token.
 
-    def __init__(self, source: Tokenizer, labels: Labels) -> None:
+    If `characters`, the features of each token are the characters of its word; see
+    `word_characters`.
+    """
+
+    def __init__(self, source: Tokenizer, labels: Labels, characters: bool = False) -> None:
         self.source = source
         self.labels = labels
+        self.features = characters
+        self.token_features = WORD_CHARACTERS if characters else 0
 
     def encode(self, chunk: Sequence[Example]) -> Encoded:
         """Returns the token ids of some texts, with one tag id per token."""
@@ -59,7 +76,8 @@ class TagEncoder:
             tags = [INSIDE_ID] * len(row.ids)
             for index, tag in zip(row.begins, self.labels.ids(words_of(pair.target)), strict=True):
                 tags[index] = tag
-            encoded.append(TokenPair(row.ids, tags, pair.weight))
+            features = row.characters() if self.features else ()
+            encoded.append(TokenPair(row.ids, tags, pair.weight, features=features))
         return Encoded(encoded)
 
 

@@ -163,6 +163,8 @@ class _Preparation:
             max_target_length=longest_source if self.has_labels else data.max_target_length,
             vocabulary_size=max(source.vocabulary_size, target.vocabulary_size),
             target_only=self.train_files.target_only,
+            features=encoder.features,
+            token_features=encoder.token_features,
         )
         self._write_training(encoder, write)
         self._write_validation(encoder, valid, write)

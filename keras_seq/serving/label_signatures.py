@@ -72,30 +72,41 @@ def tag_signatures(
     * `serving_default`: text `(B,)` -> tags `(B,)`, one per word, separated by spaces, and
       truncated `(B,)`;
     * `ids`: int32 ids and bool begins `(B, S)` -> tags `(B, S)`, "" at steps where no word begins.
+      If the model reads characters, also int32 characters `(B, S, C)`; see `WordTokens`.
 
     Texts are truncated as in `label_signatures`; words beyond `max_length` tokens have no tag.
     """
     vocabulary_size = tokenizer.vocabulary_size
 
-    def tag_names(source: Any, begins: Any) -> Any:
+    reads_characters = "characters" in model.input
+    inputs: dict[str, Any] = {"ids": (2, tf.int32), "begins": (2, tf.bool)}
+    if reads_characters:
+        inputs["characters"] = (3, tf.int32)
+
+    def tag_names(source: Any, begins: Any, characters: Any) -> Any:
         steps = tf.shape(begins)[1]
         source = with_end_token(source)
-        begins = tf.pad(begins, [[0, 0], [0, tf.shape(source)[1] - steps]])
-        tags = model({"source": source, "begins": begins}, training=False)["tags"]
+        added = tf.shape(source)[1] - steps
+        arrays = {"source": source, "begins": tf.pad(begins, [[0, 0], [0, added]])}
+        if reads_characters:
+            arrays["characters"] = tf.pad(characters, [[0, 0], [0, added], [0, 0]])
+        tags = model(arrays, training=False)["tags"]
         return tf.gather(tf.constant(labels.names), tags[:, :steps])  # (B, S)
 
-    @signature(ids=(2, tf.int32), begins=(2, tf.bool))
-    def ids(ids: Any, begins: Any) -> dict[str, Any]:
+    @signature(**inputs)
+    def ids(ids: Any, begins: Any, characters: Any = None) -> dict[str, Any]:
         source = valid_ids(ids[:, :max_length], vocabulary_size)
         begins = begins[:, :max_length] & (source != 0)
-        return {"tags": tf.where(begins, tag_names(source, begins), "")}
+        if reads_characters:
+            characters = tf.maximum(characters[:, :max_length], 0)
+        return {"tags": tf.where(begins, tag_names(source, begins, characters), "")}
 
     @signature(text=(1, tf.string))
     def serving_default(text: Any) -> dict[str, Any]:
-        source, begins, truncated = TextGraph(tokenizer).encode_words(
+        source, begins, characters, truncated = TextGraph(tokenizer).encode_words(
             text, max_characters, max_length
         )
-        names = tag_names(source, begins)
+        names = tag_names(source, begins, characters)
         # A space precedes the tag of every word except the first.
         not_first = tf.range(tf.shape(source)[1]) > 0
         names = tf.where(not_first, tf.strings.join([" ", names]), names)

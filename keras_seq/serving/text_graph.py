@@ -9,6 +9,7 @@ import tensorflow as tf
 from keras_seq.serving.http.text_libraries import NORMALIZING, SENTENCEPIECE, text_library
 from keras_seq.text import EOS_ID, PAD_ID, UNK_ID, TextRules, Tokenizer
 from keras_seq.text.stored_model import without_log_line, without_prefix
+from keras_seq.text.word_characters import WORD_END
 
 # Shape letters: B batch, S source steps, N texts, W words, P pieces of a word.
 
@@ -48,11 +49,14 @@ class TextGraph:
         truncated = (tf.strings.length(clipped) < tf.strings.length(text)) | (lengths > max_tokens)
         return rows.to_tensor(PAD_ID)[:, :max_tokens], truncated
 
-    def encode_words(self, text: Any, max_characters: int, max_tokens: int) -> tuple[Any, Any, Any]:
+    def encode_words(
+        self, text: Any, max_characters: int, max_tokens: int
+    ) -> tuple[Any, Any, Any, Any]:
         """Converts text to ids word by word, like `keras_seq.text.word_tokens`.
 
         Returns ids, int32 `(B, S)` padded with 0; whether a word begins at a step, bool `(B, S)`;
-        and whether texts are truncated, bool `(B,)`.
+        the characters of the words, int32 `(B, S, C)`, as `WordTokens.characters`; and whether
+        texts are truncated, bool `(B,)`.
         """
         text, clipped = _clipped(text, max_characters)
         words = tf.strings.split(clipped)
@@ -74,9 +78,14 @@ class TextGraph:
 
         first = tf.broadcast_to(tf.cast(positions == 0, tf.int32), tf.shape(table))
         source = rows(tf.boolean_mask(table, real))
-        begins = rows(tf.boolean_mask(first, real)) != 0
+        flat_begins = tf.boolean_mask(first, real)
+        begins = rows(flat_begins) != 0
+        # The row of each token in the characters of the words; row 0 is of no word.
+        numbers = flat_begins * tf.cumsum(flat_begins)
+        points = tf.pad(word_character_points(words.values), [[1, 0], [0, 0]])
+        characters = tf.gather(points, rows(numbers))
         truncated = tf.strings.length(clipped) < tf.strings.length(text)
-        return source, begins, truncated | (splits[1:] - splits[:-1] > max_tokens)
+        return source, begins, characters, truncated | (splits[1:] - splits[:-1] > max_tokens)
 
     def _tokenized(self, texts: Any) -> Any:
         """Returns the ragged int32 ids of texts `(N,)`."""
@@ -118,6 +127,20 @@ class TextGraph:
         if self._rules.decomposes:
             text = _NORMALIZING.normalize_utf8(text, "NFC")
         return tf.strings.regex_replace(text, "[\n\r]", " ")
+
+
+def word_character_points(words: Any) -> Any:
+    """Computes `keras_seq.text.word_characters` of words `(W,)`, int32 `(W, C)`."""
+    points = tf.strings.unicode_decode(words, "UTF-8")
+    lengths = tf.cast(points.row_lengths(), tf.int32)[:, None]
+    table = points.to_tensor(0, shape=[None, None])
+    # A column of zeros for words that are shorter than the place asked for.
+    table = tf.pad(table, [[0, 0], [0, 1]])
+    places = tf.range(WORD_END)
+    first = tf.where(places < lengths, places, lengths)
+    last = lengths - WORD_END + places
+    last = tf.where(last >= 0, last, lengths)
+    return tf.gather(table, tf.concat([first, last], axis=1), batch_dims=1)
 
 
 def _clipped(text: Any, max_characters: int) -> tuple[Any, Any]:

@@ -8,6 +8,7 @@ from keras_seq.settings.errors import choices, show
 from keras_seq.settings.hub_models import BackboneClassifierSettings, BackboneSeq2SeqSettings
 from keras_seq.settings.label_models import (
     BagClassifierSettings,
+    ConvolutionalClassifierSettings,
     RecurrentClassifierSettings,
     RecurrentTaggerSettings,
     TransformerClassifierSettings,
@@ -31,6 +32,7 @@ FAMILIES: dict[str, type[ModelSection]] = {
         RecurrentLanguageModelSettings,
         BagClassifierSettings,
         RecurrentClassifierSettings,
+        ConvolutionalClassifierSettings,
         TransformerClassifierSettings,
         RecurrentTaggerSettings,
         TransformerTaggerSettings,

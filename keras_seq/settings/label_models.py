@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from pydantic import Field, field_validator
+
 from keras_seq.settings.blocks import RecurrentStackSettings, TransformerStackSettings
 from keras_seq.settings.section import ModelSection, a_choice, a_family, a_number, a_share
 
 _POOLING = "How the steps become one vector: mean, max, or the last step that is not padding."
+_MEMBERS = "Copies of the model that are trained together; their probabilities are averaged."
+_FILTERS = "Filters, of each of two widths, over the characters of a word; 0: none."
+_FORMS = "Width of each feature of a word's beginning, ending and shape; 0: none."
 _CRF = "Predict all tags of a text jointly, with a conditional random field."
 
 
@@ -18,7 +23,7 @@ class LabelModelSettings(ModelSection):
         return self.model_dump(include={"pooling", "hidden_units", "crf", "dropout"})
 
     def encoder_arguments(self) -> dict[str, Any]:
-        return self.model_dump(exclude={"family", "pooling", "crf"})
+        return self.model_dump(exclude={"family", "pooling", "crf", "members"})
 
 
 class BagClassifierSettings(LabelModelSettings):
@@ -28,11 +33,14 @@ class BagClassifierSettings(LabelModelSettings):
     encoder_class = "keras_seq.models:BagTextEncoder"
     family: Literal["classifier-bag"] = a_family("classifier-bag")
     embedding_units: int = a_number(256, 1, 16_384, "Width of the embeddings.")
+    ngrams: int = a_number(1, 1, 5, "Tokens of the longest n-grams; 1: no n-grams.")
+    ngram_rows: int = a_number(2**17, 2, 2**20, "Vectors that the n-grams of one length share.")
     hidden_units: int = a_number(256, 0, 16_384, "Width of the hidden layer; 0: no hidden layer.")
     dropout: float = a_share(0.3, "Dropout rate between layers.")
+    members: int = a_number(1, 1, 100, _MEMBERS)
 
     def encoder_arguments(self) -> dict[str, Any]:
-        return {"embedding_units": self.embedding_units}
+        return self.model_dump(include={"embedding_units", "ngrams", "ngram_rows"})
 
     @property
     def output_width(self) -> int:
@@ -43,7 +51,45 @@ class BagClassifierSettings(LabelModelSettings):
         return 2 * self.embedding_units
 
     def min_parameters(self) -> int:
-        return self.embedding_units * (1 + self.hidden_units)
+        ngrams = (self.ngrams - 1) * self.ngram_rows
+        return self.embedding_units * (1 + self.hidden_units + ngrams)
+
+
+class ConvolutionalClassifierSettings(LabelModelSettings):
+    """The shape of a `TextClassifier` with a `ConvolutionalTextEncoder`."""
+
+    model_class = "keras_seq.models:TextClassifier"
+    encoder_class = "keras_seq.models:ConvolutionalTextEncoder"
+    family: Literal["classifier-cnn"] = a_family("classifier-cnn")
+    embedding_units: int = a_number(128, 1, 16_384, "Width of the embeddings.")
+    widths: list[int] = Field(
+        default=[3, 4, 5],
+        min_length=1,
+        max_length=20,
+        description="Tokens that the filters cover, a number for each kind of filter.",
+    )
+    filters: int = a_number(100, 1, 16_384, "Filters of each width.")
+    pooling: Literal["mean", "max"] = a_choice("max", _POOLING)
+    dropout: float = a_share(0.5, "Dropout rate between layers.")
+    members: int = a_number(1, 1, 100, _MEMBERS)
+
+    @field_validator("widths")
+    @classmethod
+    def _widths_differ(cls, value: list[int]) -> list[int]:
+        if len(set(value)) < len(value) or not all(1 <= width <= 100 for width in value):
+            raise ValueError(f"widths: received {value}, expected different numbers from 1 to 100")
+        return value
+
+    @property
+    def output_width(self) -> int:
+        return len(self.widths) * self.filters
+
+    @property
+    def activations(self) -> int:
+        return 2 * self.embedding_units + 3 * self.output_width
+
+    def min_parameters(self) -> int:
+        return sum(self.widths) * self.filters * self.embedding_units
 
 
 class RecurrentClassifierSettings(LabelModelSettings, RecurrentStackSettings):
@@ -54,6 +100,7 @@ class RecurrentClassifierSettings(LabelModelSettings, RecurrentStackSettings):
     directions = 2
     family: Literal["classifier-rnn"] = a_family("classifier-rnn")
     pooling: Literal["last", "mean", "max"] = a_choice("max", _POOLING)
+    members: int = a_number(1, 1, 100, _MEMBERS)
 
 
 class TransformerClassifierSettings(LabelModelSettings, TransformerStackSettings):
@@ -63,6 +110,7 @@ class TransformerClassifierSettings(LabelModelSettings, TransformerStackSettings
     encoder_class = "keras_seq.models:TransformerTextEncoder"
     family: Literal["classifier-transformer"] = a_family("classifier-transformer")
     pooling: Literal["last", "mean", "max"] = a_choice("mean", _POOLING)
+    members: int = a_number(1, 1, 100, _MEMBERS)
 
 
 class RecurrentTaggerSettings(LabelModelSettings, RecurrentStackSettings):
@@ -72,6 +120,8 @@ class RecurrentTaggerSettings(LabelModelSettings, RecurrentStackSettings):
     encoder_class = "keras_seq.models:RecurrentTextEncoder"
     directions = 2
     family: Literal["tagger-rnn"] = a_family("tagger-rnn")
+    character_filters: int = a_number(0, 0, 4096, _FILTERS)
+    form_units: int = a_number(0, 0, 4096, _FORMS)
     crf: bool = a_choice(False, _CRF)
 
 
@@ -81,4 +131,6 @@ class TransformerTaggerSettings(LabelModelSettings, TransformerStackSettings):
     model_class = "keras_seq.models:TextTagger"
     encoder_class = "keras_seq.models:TransformerTextEncoder"
     family: Literal["tagger-transformer"] = a_family("tagger-transformer")
+    character_filters: int = a_number(0, 0, 4096, _FILTERS)
+    form_units: int = a_number(0, 0, 4096, _FORMS)
     crf: bool = a_choice(False, _CRF)

@@ -38,6 +38,11 @@ class ModelSection(Section):
         return {}
 
     @property
+    def reads_characters(self) -> bool:
+        """True if the model reads the characters of words, besides its tokens."""
+        return bool(getattr(self, "character_filters", 0) or getattr(self, "form_units", 0))
+
+    @property
     def embedding_width(self) -> int:
         """Width of the token embeddings."""
         return int(getattr(self, "embedding_units", 0) or getattr(self, "units", 0))

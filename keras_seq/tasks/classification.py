@@ -31,7 +31,13 @@ class Classification(LabelTask):
     """Gives each text a label; trained with cross-entropy of the label."""
 
     name = "classify"
-    families = ("classifier-rnn", "classifier-bag", "classifier-transformer", "classifier-hub")
+    families = (
+        "classifier-rnn",
+        "classifier-bag",
+        "classifier-cnn",
+        "classifier-transformer",
+        "classifier-hub",
+    )
     usage = "classify {} < input > output"
     data = (*LabelTask.data, "class_weights")
     roles = LABELED
@@ -43,6 +49,19 @@ class Classification(LabelTask):
         data = settings.data
         weights = balanced_weights(read()) if data.class_weights == "balanced" else None
         return LabelEncoder(source, target, data.max_source_length, weights)
+
+    def model(
+        self, settings: Settings, source_size: int, target_size: int, dtype: Any, **options: Any
+    ) -> Any:
+        from keras_seq.models import EnsembleClassifier
+
+        def make(name: str | None = None) -> Any:
+            return super(Classification, self).model(
+                settings, source_size, target_size, dtype, name=name
+            )
+
+        members = getattr(settings.model, "members", 1)
+        return make() if members == 1 else EnsembleClassifier.of(make, members)
 
     def objective(self, settings: Settings) -> Any:
         from keras_seq.training.label_objectives import ClassificationObjective

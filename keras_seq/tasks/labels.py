@@ -42,8 +42,10 @@ class LabelTask(Task):
     has_labels = True
     metrics: tuple[str, ...] = ("accuracy", "macro_f1")
 
-    def model(self, settings: Settings, source_size: int, target_size: int, dtype: Any) -> Any:
-        return make_model(settings, source_size, target_size - FIRST_LABEL, dtype=dtype)
+    def model(
+        self, settings: Settings, source_size: int, target_size: int, dtype: Any, **options: Any
+    ) -> Any:
+        return make_model(settings, source_size, target_size - FIRST_LABEL, dtype=dtype, **options)
 
     def preview(self, run: Run, batch: Any, rows: int) -> list[str]:
         texts = run.source_tokenizer.decode(rows_of_ids(batch["source"][:rows]))

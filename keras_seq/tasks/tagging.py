@@ -9,7 +9,14 @@ from keras_seq.run import Run
 from keras_seq.settings import Settings
 from keras_seq.tasks.labels import LabelEvaluation, LabelExporter, LabelTask
 from keras_seq.tasks.task import Read
-from keras_seq.text import TAGGED, InputError, Tokenizer, word_tokens, words_of
+from keras_seq.text import (
+    TAGGED,
+    WORD_CHARACTERS,
+    InputError,
+    Tokenizer,
+    word_tokens,
+    words_of,
+)
 
 _MEANING = """\
 `serving_default`, the signature used above: `text`, one string a row, whose words are separated by
@@ -18,10 +25,15 @@ white space. For each row:
 * `tags`: a tag for each word, with a space between two.
 * `truncated`: true if the text was longer than {limit} tokens; words after them have no tag.
 
-`ids`, for clients that tokenize: `ids`, a row of token ids for each text, padded with 0 to
-equal lengths, and `begins`, true where an id is the first of its word. For each row `tags`: one
-for each id that begins a word, "" for the others. With batching all requests must have one
+`ids`, for clients that tokenize: `ids`, a row of token ids for each text, padded with 0 to equal
+lengths, and `begins`, true where an id is the first of its word{characters}. For each row `tags`:
+one for each id that begins a word, "" for the others. With batching all requests must have one
 width: the server joins rows, but cannot pad them with 0."""
+
+
+_CHARACTERS = """,
+and `characters`: for each id 16 numbers, the code points of the first 8 and of the last 8
+characters of the word that begins there, with 0 after and before those of a shorter word"""
 
 
 class Tagging(LabelTask):
@@ -37,7 +49,7 @@ class Tagging(LabelTask):
     def encoder(self, settings: Settings, source: Tokenizer, target: Any, read: Read) -> Any:
         from keras_seq.preparation.label_encoding import TagEncoder
 
-        return TagEncoder(source, target)
+        return TagEncoder(source, target, settings.model.reads_characters)
 
     def objective(self, settings: Settings) -> Any:
         from keras_seq.training.label_objectives import TaggingObjective
@@ -92,6 +104,10 @@ def _scores(references: Sequence[str], answers: Sequence[str]) -> dict[str, floa
     return values if scores.entities is None else values | {"entity_f1": scores.entities.f1}
 
 
+def _rows(points: list[int]) -> list[list[int]]:
+    return [points[i : i + WORD_CHARACTERS] for i in range(0, len(points), WORD_CHARACTERS)]
+
+
 class TaggingExporter(LabelExporter):
     """Exporter of a model that returns a tag for each word of a text; see `Exporter`."""
 
@@ -116,14 +132,18 @@ class TaggingExporter(LabelExporter):
     def encode(self, texts: Sequence[str]) -> dict[str, list[Any]]:
         rows = word_tokens(self._run.source_tokenizer, texts)
         begins = [[place in row.begins for place in range(len(row.ids))] for row in rows]
-        return {"ids": [row.ids for row in rows], "begins": begins}
+        arrays: dict[str, list[Any]] = {"ids": [row.ids for row in rows], "begins": begins}
+        if self._run.settings.model.reads_characters:
+            arrays["characters"] = [_rows(row.characters()) for row in rows]
+        return arrays
 
     def decode(self, answers: list[Any]) -> list[str]:
         """Joins the tags of each row. Steps that do not begin a word have the tag ""."""
         return [" ".join(tag for tag in row if tag) for row in answers]
 
     def describe(self) -> str:
-        return _MEANING.format(limit=self.limit)
+        reads = self._run.settings.model.reads_characters
+        return _MEANING.format(limit=self.limit, characters=_CHARACTERS if reads else "")
 
 
 TASK = Tagging()

@@ -19,6 +19,7 @@ from .tables import read_table
 from .tagged_words import WordTokens, word_tokens, words_of
 from .tokenizer import Piece, Tokenizer
 from .units import Units, choose_units
+from .word_characters import WORD_CHARACTERS, word_characters
 from .word_links import link_tokens, tokens_by_offsets, tokens_of_words
 from .word_piece_tokenizer import WordPieceTokenizer, tokenizer_from_bytes
 from .word_vectors import piece_vectors, read_word_vectors, vector_width
@@ -33,6 +34,7 @@ __all__ = [
     "PAIR",
     "TAGGED",
     "UNK_ID",
+    "WORD_CHARACTERS",
     "DateCorpus",
     "Example",
     "Form",
@@ -78,6 +80,7 @@ __all__ = [
     "tokens_of_words",
     "trigram_ids",
     "vector_width",
+    "word_characters",
     "word_tokens",
     "words_of",
 ]

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from .special_ids import UNK_ID
 from .tokenizer import Tokenizer
+from .word_characters import WORD_CHARACTERS, word_characters
 
 _SPACES = {ord(space): " " for space in "\t\n\v\f\r"}
 
@@ -14,11 +15,19 @@ _SPACES = {ord(space): " " for space in "\t\n\v\f\r"}
 class WordTokens(NamedTuple):
     """The token ids of a line whose words are encoded separately.
 
-    `begins` has the position in `ids` of the first token of each word.
+    `begins` has the position in `ids` of the first token of each of the `words`.
     """
 
     ids: list[int]
     begins: list[int]
+    words: list[str]
+
+    def characters(self) -> list[int]:
+        """Returns `word_characters` of each word at its first token, and zeros at other tokens."""
+        rows = [[0] * WORD_CHARACTERS for _ in self.ids]
+        for begin, word in zip(self.begins, self.words, strict=True):
+            rows[begin] = word_characters(word)
+        return [point for row in rows for point in row]
 
 
 def words_of(line: str) -> list[str]:
@@ -50,5 +59,5 @@ def word_tokens(tokenizer: Tokenizer, lines: Sequence[str]) -> list[WordTokens]:
         for _ in row:
             begins.append(len(ids))
             ids += next(encoded) or [UNK_ID]
-        result.append(WordTokens(ids, begins))
+        result.append(WordTokens(ids, begins, row))
     return result

@@ -110,11 +110,14 @@ def largest_shapes(stream: BatchStream) -> list[Shape]:
     return [(rows, source, target) for rows, source, target in stream.bounds[chosen].tolist()]
 
 
-def largest_batch(shape: Shape, make: MakeFitBatch) -> FitBatch:
+def largest_batch(stream: BatchStream, shape: Shape, make: MakeFitBatch) -> FitBatch:
     """Makes a batch of a shape, to try whether it fits into memory."""
     rows, source_steps, target_steps = shape
     # The first id that is both a token and a label.
     target = np.full((rows, target_steps), FIRST_LABEL, np.int32)
     source = np.full((rows, source_steps), FIRST_LABEL, np.int32)
     weights = np.full(rows, 1 / (rows * target_steps), np.float32)
-    return make({"source": source, "target_input": target, "target_output": target}, weights)
+    batch = {"source": source, "target_input": target, "target_output": target}
+    if (features := stream.features_shape(rows, source_steps)) is not None:
+        batch["features"] = np.full(features, FIRST_LABEL, np.int32)
+    return make(batch, weights)

@@ -11,10 +11,12 @@ from keras import ops
 
 from keras_seq import backend
 from keras_seq.losses.label_losses import NO_LABEL, ChainLoss, ComparableLabelCrossEntropy
+from keras_seq.models.inputs import label_inputs
 from keras_seq.settings import Settings
 from keras_seq.text import FIRST_LABEL, INSIDE_ID
 from keras_seq.training.feed import Arrays, FitBatch
 from keras_seq.training.objective import Objective
+from keras_seq.training.training_model import training_model
 
 
 def label_numbers(ids: np.ndarray) -> np.ndarray:
@@ -23,12 +25,18 @@ def label_numbers(ids: np.ndarray) -> np.ndarray:
 
 
 def tag_arrays(batch: Arrays) -> tuple[Arrays, np.ndarray]:
-    """Returns the inputs of a tagger and the label numbers of the tags, int32 `(B, S)`."""
+    """Returns the inputs of a tagger and the label numbers of the tags, int32 `(B, S)`.
+
+    The features of the tokens are the characters of their words.
+    """
     source, tags = batch["source"], np.zeros_like(batch["source"])
     steps = min(source.shape[1], batch["target_output"].shape[1])
     tags[:, :steps] = batch["target_output"][:, :steps]
     begins = (tags != 0) & (tags != INSIDE_ID)
-    return {"source": source, "begins": begins}, label_numbers(tags)
+    inputs = {"source": source, "begins": begins}
+    if "features" in batch:
+        inputs["characters"] = batch["features"]
+    return inputs, label_numbers(tags)
 
 
 class _LabelObjective(Objective):
@@ -43,6 +51,10 @@ class _LabelObjective(Objective):
 
 class ClassificationObjective(_LabelObjective):
     """Cross-entropy of the label of each text."""
+
+    def model(self, model: keras.Model) -> keras.Model:
+        train_model: keras.Model = training_model(model, self._settings)
+        return train_model
 
     def loss(self, model: keras.Model) -> Any:
         return ComparableLabelCrossEntropy(self._training.label_smoothing, "sum")
@@ -83,20 +95,23 @@ def make_label_loss(
 ) -> Callable[[Iterable[Arrays]], float]:
     """Compiles a function that computes the mean loss per label, without label smoothing.
 
-    `train_model` is the compiled model, with the same weights as `model`.
+    `train_model` is the compiled model, with the same weights as `model`. The loss of an ensemble
+    is that of its mean probabilities.
     """
     plain = settings.training.model_copy(update={"label_smoothing": 0.0})
     tags = settings.task == "tag"
     kind = TaggingObjective if tags else ClassificationObjective
     objective = kind(settings.model_copy(update={"training": plain}))
     loss = objective.loss(model)
+    logits_of = train_model if tags else model
 
-    def sums(labels: Any, source: Any, *begins: Any) -> Any:
-        inputs = {"source": source, **({"begins": ops.not_equal(begins[0], 0)} if tags else {})}
+    def sums(labels: Any, *arrays: Any) -> Any:
+        inputs = label_inputs(*arrays)
         count = ops.sum(ops.cast(ops.not_equal(labels, NO_LABEL), "float32"))
-        return loss(labels, train_model(inputs, training=False)), count
+        return loss(labels, logits_of(inputs, training=False)), count
 
-    compiled = backend.compiled(sums, model.variables, ranks=[2, 2, 2] if tags else [1, 2])
+    ranks = [2, 2, 2, 3][: 1 + len(model.input)] if tags else [1, 2]
+    compiled = backend.compiled(sums, model.variables, ranks=ranks)
 
     def mean(batches: Iterable[Arrays]) -> float:
         total = count = 0.0

@@ -129,7 +129,7 @@ class TrainingSetup:
         return max(seconds[1] - seconds[0], 0.0) / _TIMED_UPDATES * self.micro_batches
 
     def _fit_repeated(self, shape: Shape, count: int) -> None:
-        batch = largest_batch(shape, self.objective.fit_batch)
+        batch = largest_batch(self.stream, shape, self.objective.fit_batch)
         batches = functools.partial(itertools.repeat, batch, count)
         run_fit(self.cluster, self.train_model, batches, batch, steps_per_epoch=count)
 

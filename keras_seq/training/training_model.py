@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_seq.models import EnsembleSeq2Seq
+from keras_seq.models import EnsembleClassifier, EnsembleSeq2Seq
 from keras_seq.schedules.rates import scheduled_sampling_rate
 from keras_seq.training.scheduled_sampling import ScheduledSampling
 
@@ -26,7 +26,10 @@ class GuidedModel(keras.Model):
 
 
 class StackedMembers(keras.Model):
-    """An ensemble of M members that returns the logits of all members, `(B, T, M, V)`; internal."""
+    """An ensemble of M members that returns the logits of all members; internal.
+
+    The logits are `(B, T, M, V)` of token sequences, and `(B, M, C)` of the classes of texts.
+    """
 
     def __init__(self, model):
         super().__init__(name="training_wrapper")
@@ -35,7 +38,7 @@ class StackedMembers(keras.Model):
 
     def call(self, inputs, training=None):
         logits = [member(inputs, training=training) for member in self.plain.members]
-        return ops.stack(logits, axis=2)
+        return ops.stack(logits, axis=-2)
 
 
 def training_model(model, settings):
@@ -45,7 +48,7 @@ def training_model(model, settings):
     the model lacks the layer of the guided attention.
     """
     training = settings.training
-    if isinstance(model, EnsembleSeq2Seq):
+    if isinstance(model, EnsembleSeq2Seq | EnsembleClassifier):
         return StackedMembers(model)
     layer = training.guided_alignment_layer if training.guided_alignment else None
     if training.scheduled_sampling != "none":
