@@ -255,7 +255,7 @@ class _Shards:
         ids = _flat(features, int(lengths.sum()))
         per_token = self._stored.token_features
         if not per_token:
-            self._check(ids, "features")
+            self._check(ids, "feature")
         elif (lengths != per_token * source_lengths).any():
             row = int(np.argmax(lengths != per_token * source_lengths))
             raise ValueError(

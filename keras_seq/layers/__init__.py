@@ -29,6 +29,7 @@ from keras_seq.layers.embedding.character_convolution import CharacterConvolutio
 from keras_seq.layers.embedding.hashed_ngram_embedding import HashedNgramEmbedding
 from keras_seq.layers.embedding.hashed_trigram_embedding import HashedTrigramEmbedding
 from keras_seq.layers.embedding.token_embedding import TokenEmbedding
+from keras_seq.layers.embedding.word_form_embedding import WordFormEmbedding
 from keras_seq.layers.masked_pooling import MaskedPooling
 from keras_seq.layers.positions.learned_position import LearnedPosition
 from keras_seq.layers.positions.linear_biases import LinearBiases
@@ -104,4 +105,5 @@ __all__ = [
     "monotonic_attention",
     "update_ancestors",
     "stacked",
+    "WordFormEmbedding",
 ]

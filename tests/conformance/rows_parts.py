@@ -44,6 +44,18 @@ ROWS: list[Row] = [
         for name, variant in (("centred", {}), ("causal", {"kernel_size": 2, "causal": True}))
     ),
     Row(
+        "HashedNgramEmbedding",
+        make=partial(layers.HashedNgramEmbedding, 2, rows=20, units=8),
+        inputs={"inputs": "BT ids"},
+        outputs=["BTU"],
+    ),
+    Row(
+        "WordFormEmbedding",
+        make=partial(layers.WordFormEmbedding, rows=20, units=2, max_affix=1),
+        inputs={"inputs": "BTD ids"},
+        outputs=["BTE"],
+    ),
+    Row(
         "HashedTrigramEmbedding",
         make=partial(layers.HashedTrigramEmbedding, vocabulary_size=20, units=8, reduction="mean"),
         inputs={"inputs": "BTE ids"},

@@ -31,6 +31,9 @@ def vectors(encoder, arrays):
 bag = partial(models.BagTextEncoder, 20, embedding_units=6)
 recurrent = partial(models.RecurrentTextEncoder, 20, **RECURRENT)
 stacked = partial(recurrent, cell="lstm", num_layers=2)
+convolutional = partial(
+    models.ConvolutionalTextEncoder, 20, embedding_units=6, widths=(2, 3), filters=4
+)
 transformer = partial(models.TransformerTextEncoder, 20, **TRANSFORMER)
 
 CLASSIFIERS = {
@@ -38,6 +41,7 @@ CLASSIFIERS = {
     "recurrent-mean": lambda: models.TextClassifier(stacked(), 8, "mean"),
     "bag-hidden": lambda: models.TextClassifier(bag(), 8, hidden_units=16),
     "bag-linear": lambda: models.TextClassifier(bag(), 8),
+    "convolutional": lambda: models.TextClassifier(convolutional(), 8, "max"),
     "transformer-mean": lambda: models.TextClassifier(transformer(), 8),
     "transformer-max": lambda: models.TextClassifier(transformer(norm="post"), 8, "max"),
 }
@@ -68,7 +72,8 @@ ROWS: list[Row] = [
             call=vectors,
         )
         for name, make, outputs in (
-            ("BagTextEncoder", partial(bag, embedding_units=8), ["BSU"]),
+            ("BagTextEncoder", partial(bag, embedding_units=8, ngrams=3), ["BSU"]),
+            ("ConvolutionalTextEncoder", convolutional, ["BSU"]),
             ("RecurrentTextEncoder-gru", recurrent, ["BU", "BSU"]),
             ("RecurrentTextEncoder-lstm", stacked, ["BU", "BSU"]),
             ("TransformerTextEncoder-pre", transformer, ["BSU"]),
@@ -85,6 +90,16 @@ ROWS: list[Row] = [
             float32_outputs=[0],
         )
         for name, make in CLASSIFIERS.items()
+    ),
+    Row(
+        "EnsembleClassifier",
+        make=lambda: models.EnsembleClassifier.of(
+            lambda name: models.TextClassifier(bag(), 8, name=name), 2
+        ),
+        inputs={"source": "BS ids"},
+        outputs=["BU"],
+        call=lambda model, arrays: model(arrays),
+        float32_outputs=[0],
     ),
     *(
         Row(

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from keras_seq.data import TokenCorpus, TokenPair, write_corpus
+from keras_seq.data.batch import make_batch
 from keras_seq.text import InputError
 
 PAIRS = [([5, 6], [7]), ([8], [9, 10, 11]), ([12, 13, 14], [15])]
@@ -148,3 +149,40 @@ def test_corpus_without_pairs_opens_as_empty(tmp_path):
     corpus = TokenCorpus.open(tmp_path / "corpus")
     assert len(corpus) == 0
     assert corpus.source_lengths.shape == (0,)
+
+
+def described_corpus(folder, rows, **options):
+    pairs = [TokenPair([5] * tokens, [7], features=features) for tokens, features in rows]
+    lengths = {"max_source_length": 9, "max_target_length": 9}
+    write_corpus(folder / "corpus", pairs, **lengths, features=True, shard_pairs=2, **options)
+    return TokenCorpus.open(folder / "corpus")
+
+
+def test_features_of_pairs_are_padded_to_the_largest_number(tmp_path):
+    corpus = described_corpus(tmp_path, [(1, [8, 9]), (2, []), (3, [4, 5, 6])], vocabulary_size=10)
+    assert corpus.max_features == 3
+    batch = make_batch(corpus, np.array([2, 1, 0]), 4, 4, 2)
+    assert batch["features"].tolist() == [[4, 5, 6], [0, 0, 0], [8, 9, 0], [0, 0, 0]]
+
+
+def test_features_of_tokens_have_a_row_for_each_source_step(tmp_path):
+    rows = [(1, [0, 120_000]), (2, [1, 2, 3, 4])]
+    corpus = described_corpus(tmp_path, rows, vocabulary_size=10, token_features=2)
+    batch = make_batch(corpus, np.array([1, 0]), 2, 3, 2)
+    assert batch["features"].tolist() == [[[1, 2], [3, 4], [0, 0]], [[0, 120_000], [0, 0], [0, 0]]]
+
+
+def test_features_that_do_not_fit_the_corpus_raise_value_error(tmp_path):
+    with pytest.raises(ValueError, match="of 2 source tokens has 3 features; expected 2 for each"):
+        described_corpus(tmp_path, [(2, [1, 2, 3])], token_features=2)
+    with pytest.raises(ValueError, match="A feature has the id 10"):
+        described_corpus(tmp_path, [(2, [10])], vocabulary_size=10)
+
+
+@pytest.mark.parametrize("kind", ["ids", "offsets"])
+def test_damaged_features_raise_input_error(tmp_path, kind):
+    described_corpus(tmp_path, [(1, [8, 9])])
+    path = tmp_path / "corpus" / f"shard-00000.features.{kind}"
+    os.truncate(path, path.stat().st_size + 1)
+    with pytest.raises(InputError, match="the corpus is damaged"):
+        TokenCorpus.open(tmp_path / "corpus")

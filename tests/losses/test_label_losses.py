@@ -160,3 +160,11 @@ def test_label_losses_reject_invalid_arguments():
         LabelCrossEntropy(reduction="none")
     with pytest.raises(ValueError, match="`reduction` must be"):
         ChainLoss(made_field(), "mean")
+
+
+def test_loss_of_members_is_the_mean_of_their_losses():
+    members = GENERATOR.normal(0, 2, (5, 3, LABELS)).astype("float32")
+    losses = [float(LabelCrossEntropy()(TRUE, members[:, i], WEIGHTS)) for i in range(3)]
+    assert float(LabelCrossEntropy()(TRUE, members, WEIGHTS)) == pytest.approx(
+        np.mean(losses), 1e-5
+    )

@@ -9,6 +9,8 @@ from keras import ops
 
 from keras_seq.models import (
     BagTextEncoder,
+    ConvolutionalTextEncoder,
+    EnsembleClassifier,
     RecurrentTextEncoder,
     TextClassifier,
     TransformerTextEncoder,
@@ -55,6 +57,65 @@ def test_bag_classifier_equals_numpy(hidden_units):
 
     encoder = BagTextEncoder(VOCABULARY, embedding_units=4)
     check(TextClassifier(encoder, CLASSES, hidden_units=hidden_units), vector_of)
+
+
+def test_bag_of_ngrams_equals_numpy():
+    def vector_of(row, weights):
+        bigrams = [(0, *row)[i : i + 2] for i in range(len(row))]
+        rows = [(first * 1021 + second) % 50 for first, second in bigrams]
+        return (embedded(row, weights) + weights["ngram_2/embeddings"][rows]).mean(axis=0)
+
+    encoder = BagTextEncoder(VOCABULARY, embedding_units=4, ngrams=2, ngram_rows=50)
+    check(TextClassifier(encoder, CLASSES), vector_of)
+
+
+@pytest.mark.parametrize("pooling", ["max", "mean"])
+def test_convolutional_classifier_equals_numpy(pooling):
+    def vector_of(row, weights):
+        x = embedded(row, weights)
+        steps = []
+        for s in range(len(x)):
+            outputs = []
+            for width in (1, 2, 3):
+                kernel = weights[f"convolution_{width}/kernel"]
+                total = weights[f"convolution_{width}/bias"].copy()
+                for i in range(width):
+                    place = s - (width - 1) // 2 + i
+                    if 0 <= place < len(x):
+                        total += x[place] @ kernel[i]
+                outputs.append(reference.relu(total))
+            steps.append(np.concatenate(outputs))
+        return POOLED[pooling](np.array(steps))
+
+    encoder = ConvolutionalTextEncoder(VOCABULARY, 4, widths=(1, 2, 3), filters=5)
+    check(TextClassifier(encoder, CLASSES, pooling), vector_of)
+
+
+@pytest.mark.parametrize("widths", [(), (3, 3), (0,)])
+def test_invalid_widths_raise_value_error(widths):
+    with pytest.raises(ValueError, match="widths"):
+        ConvolutionalTextEncoder(VOCABULARY, widths=widths)
+
+
+def small_member(name, classes=CLASSES):
+    return TextClassifier(BagTextEncoder(VOCABULARY, embedding_units=4), classes, name=name)
+
+
+def test_ensemble_has_the_mean_probability_of_its_members():
+    model = EnsembleClassifier.of(small_member, 3)
+    reference.randomize(model)
+    found = np.exp(ops.convert_to_numpy(model({"source": SOURCE})))
+    logits = [ops.convert_to_numpy(member({"source": SOURCE})) for member in model.members]
+    shares = [np.exp(x) / np.exp(x).sum(axis=1, keepdims=True) for x in logits]
+    np.testing.assert_allclose(found, np.mean(shares, axis=0), atol=1e-6)
+    assert np.abs(shares[0] - shares[1]).max() > 0.01
+
+
+def test_members_with_different_labels_raise_value_error():
+    with pytest.raises(ValueError, match=r"the same labels, received \[3, 2\] labels"):
+        EnsembleClassifier([small_member("a"), small_member("b", 2)])
+    with pytest.raises(ValueError, match="at least one model"):
+        EnsembleClassifier([])
 
 
 @pytest.mark.parametrize(

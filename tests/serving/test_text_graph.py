@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from keras_seq.text import Tokenizer
+from keras_seq.text import WORD_CHARACTERS, Tokenizer, word_tokens
 from keras_seq.text.dates import date_pairs
 
 NASTY = [
@@ -88,3 +88,15 @@ def test_ids_beyond_the_vocabulary_are_dropped(graph, tokenizer):
     row = tokenizer.encode(["12 May"])[0]
     beyond = np.array([[tokenizer.vocabulary_size, *row, 2**31 - 1, -5]], "int32")
     assert graph.decode(beyond).numpy().tolist() == [tokenizer.decode([row])[0].encode()]
+
+
+def test_graph_characters_equal_those_of_python(graph, tokenizer):
+    lines = [*NASTY, "Internationalization of 12345678 123456789 words"]
+    ids, begins, characters, _ = graph.encode_words([line.encode() for line in lines], 10_000, 999)
+    for row, tokens in enumerate(word_tokens(tokenizer, lines)):
+        count = len(tokens.ids)
+        assert ids[row, :count].numpy().tolist() == tokens.ids
+        assert np.flatnonzero(begins[row].numpy()).tolist() == tokens.begins
+        expected = np.reshape(tokens.characters(), (count, WORD_CHARACTERS))
+        np.testing.assert_array_equal(characters[row, :count].numpy(), expected)
+        assert not characters[row, count:].numpy().any()

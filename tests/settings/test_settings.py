@@ -153,7 +153,7 @@ def test_invalid_override_raises_a_short_one_line_error(override, words):
     with pytest.raises(SettingsError) as error:
         load_settings(overrides=[override])
     assert words in str(error.value)
-    assert len(str(error.value)) < 250
+    assert len(str(error.value)) < 300
     assert "\n" not in str(error.value)
 
 
