@@ -67,7 +67,9 @@ def evaluate(
 
     Metrics: exact, cer, wer, chrf, bleu and ter of translations; perplexity of a language model;
     accuracy and macro_f1 of a classifier; accuracy, macro_f1 and entity_f1 of a tagger. The
-    metric that selects the best checkpoint is printed first.
+    metric that selects the best checkpoint is printed first. The scores of the best checkpoint,
+    beside those of a baseline that needs no model, are added to the model card, README.md in the
+    run directory.
     """
     from keras_seq.evaluation import EvaluationFiles, check_options, evaluation_metrics
     from keras_seq.run import Run
@@ -107,11 +109,31 @@ def evaluate(
             "data.max_source_length or search.max_length"
         )
     notice(f"{run}: step {result.step:,}, {result.lines:,} lines")
+    if result.baseline is not None:
+        values = ", ".join(
+            f"{metric.name} = {metric.value:.{metric.digits}f}"
+            for metric in result.baseline.metrics.values()
+        )
+        notice(f"baseline ({result.baseline.name}): {values}")
+        if not result.beats_baseline:
+            notice("the run is not better than this baseline, which needs no model")
+    if which == "best" and not ensemble:
+        options = "".join(f", {key}={value}" for key, value in search.items())
+        _write_card(opened, files.name + options, result)
     if as_json:
         data = {"run": Path(run).resolve().name, "checkpoint": which} | result.to_dict()
         emit([json.dumps(data, ensure_ascii=False, indent=1)])
     else:
         emit(score.text for score in result.metrics.values())
+
+
+def _write_card(run: Any, name: str, result: Any) -> None:
+    from keras_seq.evaluation.card import add_to_card
+
+    try:
+        add_to_card(run, name, result)
+    except OSError as error:
+        notice(str(error))
 
 
 def _write(path: str, lines: Sequence[str]) -> None:

@@ -55,7 +55,7 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     "losses": ({"backend", "layers"}, {"keras"}),
     "schedules": (set(), {"keras"}),
     # KerasHub is an optional dependency for pretrained encoders.
-    "models": ({"layers"}, {"keras", "keras_hub"}),
+    "models": ({"layers", "text"}, {"keras", "keras_hub"}),
     "metrics": ({"backend", "scoring"}, {"keras", "numpy", "sacrebleu"}),
     "search": ({"backend", "search.options", "text"}, {"keras", "numpy"}),
     # Settings and commands import this before Keras is imported.

@@ -34,6 +34,10 @@ def evaluate(
 ) -> Evaluation:
     """Evaluates a run on a test set: decodes once and computes all metrics of its task.
 
+    The same metrics of a baseline tell if the model is better than none: the source itself for
+    `translate`, the most frequent label for `classify`, the most frequent tag of each word for
+    `tag`, and the frequency of each token for `language-model`.
+
     | task | sources | references | metrics |
     |---|---|---|---|
     | `translate` | lines | translations | exact, cer, wer, chrf, bleu, ter |
@@ -82,5 +86,9 @@ def evaluate(
     model = load_ensemble(open_ensemble(run, ensemble, which, notice), which)
     resamples = (samples or _SAMPLES) if confidence else None
     test = TestSet(run, model, sources, references, names, tokenize, resamples, search)
-    values, outputs, num_truncated = TASKS[run.settings.task].evaluate(test)
-    return Evaluation(run.loaded_step or 0, len(examples), values, outputs, num_truncated)
+    task = TASKS[run.settings.task]
+    values, outputs, num_truncated = task.evaluate(test)
+    # A copy of a run may lack the training text.
+    baseline = task.baseline(test) if run.train_directory.exists() else None
+    step = run.loaded_step or 0
+    return Evaluation(step, len(examples), values, outputs, num_truncated, baseline)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from keras_seq.run import Run
 from keras_seq.settings import TASKS
@@ -54,6 +55,12 @@ class EvaluationFiles:
         if not examples:
             raise InputError(f"{self._paths()[0][1]}: empty, there is nothing to evaluate")
         return examples
+
+    @property
+    def name(self) -> str:
+        """The name of the test set in a model card."""
+        names = ["standard input" if path == "-" else Path(path).name for _, path in self._paths()]
+        return ", ".join(names).replace("|", "\\|")
 
     def _paths(self) -> list[tuple[str, str]]:
         """The names of the options and the paths that are not None."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from keras_seq.run import Run
+from keras_seq.settings import MONITORS
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,19 @@ class TestSet(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Baseline:
+    """Metrics of answers that need no model.
+
+    Attributes:
+        name: What the answers are, such as "copy of the source".
+        metrics: The values by the names of the metrics.
+    """
+
+    name: str
+    metrics: Mapping[str, MetricValue]
+
+
+@dataclass(frozen=True)
 class Evaluation:
     """The metrics of a run on a test set.
 
@@ -71,6 +85,7 @@ class Evaluation:
         metrics: The values by the names of the metrics, in printed order.
         outputs: The output of the run for each example; None for a language model.
         truncated: Number of examples whose input or output was truncated at its maximum length.
+        baseline: The metrics of a baseline on the same examples; None if the task has none.
     """
 
     step: int
@@ -78,6 +93,16 @@ class Evaluation:
     metrics: Mapping[str, MetricValue]
     outputs: tuple[str, ...] | None
     truncated: int = 0
+    baseline: Baseline | None = None
+
+    @property
+    def beats_baseline(self) -> bool:
+        """True if the first metric is better than that of the baseline, or there is no baseline."""
+        name, metric = next(iter(self.metrics.items()))
+        if self.baseline is None or name not in self.baseline.metrics:
+            return True
+        other = self.baseline.metrics[name].value
+        return metric.value < other if MONITORS[name].lower_is_better else metric.value > other
 
     def to_dict(self) -> dict[str, Any]:
         """Returns everything except the outputs, ready for JSON."""
@@ -85,5 +110,11 @@ class Evaluation:
             "step": self.step,
             "lines": self.lines,
             "truncated": self.truncated,
-            "metrics": {name: metric.to_dict() for name, metric in self.metrics.items()},
+            "metrics": _to_dicts(self.metrics),
+            "baseline": self.baseline
+            and {"name": self.baseline.name, "metrics": _to_dicts(self.baseline.metrics)},
         }
+
+
+def _to_dicts(metrics: Mapping[str, MetricValue]) -> dict[str, Any]:
+    return {name: metric.to_dict() for name, metric in metrics.items()}

@@ -11,7 +11,7 @@ from keras_seq.layers.embedding.token_embedding import TokenEmbedding
 from keras_seq.layers.embedding.word_form_embedding import WordFormEmbedding
 from keras_seq.models.checks import check_sizes
 from keras_seq.models.inputs import token_input
-from keras_seq.text.word_characters import WORD_CHARACTERS
+from keras_seq.text import WORD_CHARACTERS
 
 # Shape letters: B batch, S steps, C characters.
 

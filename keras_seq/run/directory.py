@@ -10,7 +10,7 @@ data/source.vectors, .target   pretrained word vectors, if any
 data/prepared.json             record of the text and of these files; written last
 checkpoints/                   see `keras_seq.storage.checkpoints`
 result.json                    the result of a finished training
-metrics.jsonl, samples.txt, tensorboard/, README.md
+metrics.jsonl, samples.txt, tensorboard/, README.md, evaluations.json
 corpus/                        text that the package generated, if any
 .lock                          held by the process that writes to the directory
 """
@@ -208,6 +208,21 @@ class Run(PreparedData):
     def write_card(self, markdown: str) -> None:
         """Writes the model card, README.md."""
         self._write("README.md", markdown)
+
+    def read_card(self) -> str:
+        """Returns the model card, or its heading if the training has not finished."""
+        path = self.path / "README.md"
+        if not path.exists():
+            return "# A keras-seq run\n"
+        return read_file(path, _MAX_RESULT_BYTES).decode("utf-8", "replace")
+
+    def write_evaluations(self, evaluations: Mapping[str, Any]) -> None:
+        """Writes the evaluations of test sets, by the names of the sets."""
+        self._write("evaluations.json", json.dumps(evaluations, indent=1, ensure_ascii=False))
+
+    def read_evaluations(self) -> dict[str, Any]:
+        """Returns the evaluations of test sets; empty if there is none."""
+        return read_optional_json(self.path / "evaluations.json", _MAX_RESULT_BYTES) or {}
 
     def _write(self, name: str, text: str) -> None:
         path = self.path / name

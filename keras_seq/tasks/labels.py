@@ -83,6 +83,20 @@ class LabelTask(Task):
         values = label_values(expected, predicted, test.metrics, test.samples)
         return values, outputs, num_truncated
 
+    def baseline_labels(self, test: TestSet) -> tuple[str, list[list[str]]]:
+        """Returns a description and the labels of each line that need no model."""
+        from keras_seq.evaluation.baselines import most_frequent_label
+
+        return "most frequent label", [[most_frequent_label(test.run)]] * len(test.sources)
+
+    def baseline(self, test: TestSet) -> Any:
+        from keras_seq.evaluation.label_values import label_values
+        from keras_seq.evaluation.values import Baseline
+
+        name, predicted = self.baseline_labels(test)
+        expected = [self.split(line) for line in test.references]
+        return Baseline(name, label_values(expected, predicted, test.metrics))
+
 
 class LabelEvaluation(PlainEvaluation):
     """Loss, accuracy and F1 on the validation text; see `Evaluation`.

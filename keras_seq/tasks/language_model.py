@@ -64,6 +64,13 @@ class LanguageModel(Task):
         likelihoods = scorer(test.sources, test.references)
         return {"perplexity": perplexity_value(likelihoods, test.samples)}, None, 0
 
+    def baseline(self, test: TestSet) -> Any:
+        from keras_seq.evaluation.baselines import unigram_perplexity
+        from keras_seq.evaluation.values import Baseline
+
+        value = unigram_perplexity(test.run, test.references)
+        return Baseline("frequency of each token", {"perplexity": value})
+
     def exporter(self, run: Run, settings: Settings) -> Any:
         return GenerationExporter(run, settings)
 

@@ -92,6 +92,11 @@ class Tagging(LabelTask):
     def split(self, line: str) -> list[str]:
         return words_of(line)
 
+    def baseline_labels(self, test: Any) -> tuple[str, list[list[str]]]:
+        from keras_seq.evaluation.baselines import most_frequent_tags
+
+        return "most frequent tag of each word", most_frequent_tags(test.run, test.sources)
+
     def exporter(self, run: Run, settings: Settings) -> Any:
         return TaggingExporter(self, run, settings)
 

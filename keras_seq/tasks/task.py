@@ -11,7 +11,7 @@ from keras_seq.settings.tasks import TaskSpec
 from keras_seq.text import Example, Tokenizer
 
 if TYPE_CHECKING:
-    from keras_seq.evaluation.values import MetricValue, TestSet
+    from keras_seq.evaluation.values import Baseline, MetricValue, TestSet
     from keras_seq.preparation.encoding import Encoder
     from keras_seq.run import Run
     from keras_seq.serving.exporter import Exporter
@@ -69,6 +69,10 @@ class Task(TaskSpec):
     def evaluate(self, test: TestSet) -> TestResult:
         """Returns the metrics of a test set, the outputs, and the number of truncated examples."""
         raise NotImplementedError
+
+    def baseline(self, test: TestSet) -> Baseline | None:
+        """Returns the metrics of answers that need no model, for comparison; None without any."""
+        return None
 
     def exporter(self, run: Run, settings: Settings) -> Exporter:
         """Returns the exporter of a run. The search settings may differ from those of the run."""

@@ -100,6 +100,14 @@ class Translation(Task):
         num_truncated = sum(any(best.truncated for best in row[:1]) for row in translations)
         return values, tuple(outputs), num_truncated
 
+    def baseline(self, test: TestSet) -> Any:
+        from keras_seq.evaluation.text_values import text_values
+        from keras_seq.evaluation.values import Baseline
+
+        tokenize = test.tokenize or test.run.settings.score.tokenize
+        values = text_values(test.sources, test.references, test.metrics, tokenize, None)
+        return Baseline("copy of the source", values)
+
     def exporter(self, run: Run, settings: Settings) -> Any:
         return TranslationExporter(run, settings)
 

@@ -3,6 +3,7 @@
 import json
 import math
 import shutil
+from collections import Counter, defaultdict
 
 import numpy as np
 import pytest
@@ -134,6 +135,66 @@ def test_classifier_has_accuracy_and_macro_f1(classifier_run, tmp_path, keras_se
     }
 
 
+def test_classifier_is_compared_with_the_most_frequent_label(classifier_run, tmp_path):
+    lines = [*labeled_lines(40, seed=5), ("today we see ice", "dry")]
+    result = keras_seq.evaluate(classifier_run, *zip(*lines, strict=True))
+    assert result.baseline.name == "most frequent label"
+    labels = [label for _, label in lines]
+    assert result.baseline.metrics["accuracy"].value == labels.count("dry") / 41
+    assert result.beats_baseline and result.to_dict()["baseline"]["name"] == "most frequent label"
+
+
+def test_tagger_is_compared_with_the_most_frequent_tag_of_each_word(tagger_run):
+    training = (tagger_run.parent / "tag-train.tsv").read_text().splitlines()
+    counts = defaultdict(Counter)
+    for text, tags in (line.split("\t") for line in training):
+        for word, tag in zip(text.split(), tags.split(), strict=True):
+            counts[word][tag] += 1
+    common = sum(counts.values(), Counter()).most_common(1)[0][0]
+    lines = [*tagged_lines(30, seed=5), ("emmy saw ada", "B-PER O B-PER")]
+    right = [
+        (counts[word].most_common(1)[0][0] if word in counts else common) == tag
+        for text, tags in lines
+        for word, tag in zip(text.split(), tags.split(), strict=True)
+    ]
+    result = keras_seq.evaluate(tagger_run, *zip(*lines, strict=True), metrics=["accuracy"])
+    assert result.baseline.metrics["accuracy"].value == np.mean(right)
+
+
+def test_translations_are_compared_with_copies_of_the_source(tiny_run):
+    sources, references = ["1999-05-03", "5/6/1987"], ["1999-05-03", "1987-06-05"]
+    result = keras_seq.evaluate(tiny_run, sources, references, metrics=["exact", "cer"])
+    assert result.baseline.metrics["exact"].value == 50.0
+    assert not result.beats_baseline
+
+
+def test_card_reports_the_evaluated_test_sets(tiny_run, pairs, tmp_path, keras_seq_command):
+    run = shutil.copytree(tiny_run, tmp_path / "run")
+    other = shutil.copy(pairs, tmp_path / "other.tsv")
+    for path in (pairs, other, pairs):
+        outcome = keras_seq_command("evaluate", run, "--pairs", path, "-m", "exact")
+        assert outcome.code == 0, outcome.err
+        assert "baseline (copy of the source): EXACT = 0.00\n" in outcome.err
+    card = (run / "README.md").read_text()
+    assert card.startswith((tiny_run / "README.md").read_text())
+    rows = [line for line in card.splitlines() if "EXACT" in line and ".tsv" in line]
+    value = values_of(outcome)["EXACT"]
+    assert [row.split(" | ")[0] for row in rows] == [
+        "| other.tsv, 12 lines",
+        "| test.tsv, 12 lines",
+    ]
+    assert all(f"| EXACT | {value:.2f} | " in row for row in rows)
+    assert all("| 0.00 (copy of the source) | `nrefs:1|" in row for row in rows)
+
+
+def test_damaged_evaluations_are_replaced(tiny_run, pairs, tmp_path, keras_seq_command):
+    run = shutil.copytree(tiny_run, tmp_path / "run")
+    step = json.loads((run / "result.json").read_text())["result"]["best_step"]
+    (run / "evaluations.json").write_text(json.dumps({"a": {"step": step}, "b": 1}))
+    assert keras_seq_command("evaluate", run, "--pairs", pairs, "-m", "exact").code == 0
+    assert list(json.loads((run / "evaluations.json").read_text())) == ["test.tsv"]
+
+
 @pytest.mark.slow
 def test_tagger_has_entity_f1_only_for_tags_of_entities(tagger_run, tmp_path, keras_seq_command):
     lines = [*tagged_lines(30, seed=5), ("ada left berlin", "O O B-LOC")]
@@ -179,6 +240,8 @@ def test_language_model_has_the_perplexity_of_likelihood(tmp_path, keras_seq_com
     corpus = keras_seq_command("likelihood", tmp_path / "run", text, "--each", "corpus")
     expected = json.loads(corpus.out)
     assert values_of(outcome)["perplexity"] == pytest.approx(expected["perplexity"], abs=0.005)
+    # Of 200 tokens, 60 are end tokens; of each letter there are 40, but 20 of c and 40 of d.
+    assert "baseline (frequency of each token): perplexity = " in outcome.err
     assert f"tokens:{expected['tokens']}|" in outcome.lines[0]
 
 

@@ -5,7 +5,6 @@ import unicodedata
 from typing import Any
 
 import keras
-import numpy as np
 from keras import ops
 
 from keras_seq.layers.internal.checks import check_minimum, check_word_ids
@@ -95,7 +94,7 @@ class WordFormEmbedding(ConfiguredLayer):
                 f"The inputs must have an even number of characters, at least "
                 f"{2 * self.max_affix}, received the shape {tuple(inputs.shape)}."
             )
-        lower, classes = _tables()
+        lower, classes = (ops.convert_to_tensor(table, "int32") for table in _tables())
         points = ops.cast(inputs, "int32")
         place = ops.minimum(points, _TABLE_SIZE)
         beyond = ops.equal(place, _TABLE_SIZE)
@@ -128,12 +127,12 @@ class WordFormEmbedding(ConfiguredLayer):
 
 
 @functools.cache
-def _tables() -> tuple[np.ndarray, np.ndarray]:
+def _tables() -> tuple[list[int], list[int]]:
     """Returns the lower case and the class of each code point below `_TABLE_SIZE`, and one more."""
     characters = [chr(point) for point in range(_TABLE_SIZE)]
     lower = [ord(low) if len(low := c.lower()) == 1 else ord(c) for c in characters]
     classes = [_character_class(c) for c in characters]
-    return np.array([*lower, 0], np.int32), np.array([0, *classes[1:], 0], np.int32)
+    return [*lower, 0], [0, *classes[1:], 0]
 
 
 def _character_class(character: str) -> int:

@@ -1,0 +1,68 @@
+"""Answers that need no model: what a trained model must be better than."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from keras_seq.data import TokenCorpus
+from keras_seq.evaluation.values import MetricValue
+from keras_seq.inference.likelihood import perplexity_of
+from keras_seq.run import Run
+from keras_seq.text import EOS_ID, FIRST_LABEL, INSIDE_ID, word_tokens
+
+# Pairs of the training text that are counted.
+_MAX_PAIRS = 200_000
+
+
+def most_frequent_label(run: Run) -> str:
+    """Returns the most frequent label of the training text."""
+    corpus = TokenCorpus.open(run.train_directory)
+    counts = Counter(int(corpus.target(i)[0]) for i in range(min(len(corpus), _MAX_PAIRS)))
+    return run.labels.names[counts.most_common(1)[0][0] - FIRST_LABEL]
+
+
+def most_frequent_tags(run: Run, texts: Sequence[str]) -> list[list[str]]:
+    """Returns for each word of each text its most frequent tag in the training text.
+
+    Words that are not in the training text get the most frequent tag of all.
+    """
+    corpus = TokenCorpus.open(run.train_directory)
+    by_word: dict[tuple[int, ...], Counter[int]] = {}
+    for index in range(min(len(corpus), _MAX_PAIRS)):
+        tags = corpus.target(index)
+        begins = np.flatnonzero(tags != INSIDE_ID)
+        sources = np.split(corpus.source(index), begins[1:])
+        for word, tag in zip(sources, tags[begins].tolist(), strict=True):
+            by_word.setdefault(tuple(word.tolist()), Counter())[tag] += 1
+    total: Counter[int] = sum(by_word.values(), Counter())
+    best = {word: counts.most_common(1)[0][0] for word, counts in by_word.items()}
+    default = total.most_common(1)[0][0]
+    rows = []
+    for tokens in word_tokens(run.source_tokenizer, texts):
+        ends = [*tokens.begins[1:], len(tokens.ids)]
+        words = [tuple(tokens.ids[i:j]) for i, j in zip(tokens.begins, ends, strict=True)]
+        rows.append([run.labels.names[best.get(word, default) - FIRST_LABEL] for word in words])
+    return rows
+
+
+def unigram_perplexity(run: Run, texts: Sequence[str]) -> MetricValue:
+    """Returns the perplexity of the shares that tokens have in the training text.
+
+    Every token of the vocabulary counts once more than it occurs, so that none has the share 0.
+    """
+    corpus = TokenCorpus.open(run.train_directory)
+    size = run.target_tokenizer.vocabulary_size
+    pairs = min(len(corpus), _MAX_PAIRS)
+    counts = np.ones(size)
+    for index in range(pairs):
+        counts += np.bincount(corpus.target(index), minlength=size)
+    if not corpus.is_packed:
+        counts[EOS_ID] += pairs
+    log_shares = np.log(counts / counts.sum())
+    rows = [[*ids, EOS_ID] for ids in run.target_tokenizer.encode(list(texts)) if ids]
+    total = sum(log_shares[row].sum() for row in rows)
+    tokens = sum(map(len, rows))
+    return MetricValue("perplexity", perplexity_of(float(total), tokens), f"tokens:{tokens}")
