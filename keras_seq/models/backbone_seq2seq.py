@@ -7,10 +7,10 @@ import keras
 from keras_seq.layers.internal.exact_dense import ExactDense
 from keras_seq.layers.internal.layer_normalization import LayerNormalization
 from keras_seq.layers.internal.seeds import split_seed
-from keras_seq.layers.positions.sinusoidal_position import SinusoidalPosition
 from keras_seq.models.checks import check_sizes
 from keras_seq.models.text_encoder import TextEncoder
 from keras_seq.models.transformer_decoder_model import TransformerDecoderModel
+from keras_seq.models.transformer_parts import make_position
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")
@@ -34,8 +34,12 @@ class BackboneSeq2Seq(TransformerDecoderModel):
         dropout: Float in [0, 1), on target embeddings and on the output of each part of a block.
         attention_dropout, activation_dropout: Floats in [0, 1), on the attention weights and on
             the hidden units of the feed-forward layers.
-        activation: Name of a Keras activation.
+        activation: Name of a Keras activation, "swiglu", "geglu" or "reglu".
         norm: `"pre"` or `"post"`.
+        normalization: `"layer"` or `"rms"`, as of `TransformerEncoderBlock`.
+        position: `"sinusoidal"` or `"learned"`, which are added to embeddings; or `"rotary"`,
+            `"relative"` (distances up to 16) or `"linear_biases"`, of the self-attention.
+        max_positions: Positive integer, the number of learned positions.
         seed: Optional integer, makes the dropout of the decoder reproducible.
         **kwargs: `name`, and `dtype`, the policy of the layers after the encoder, which defaults
             to the policy of the encoder.
@@ -78,6 +82,9 @@ class BackboneSeq2Seq(TransformerDecoderModel):
         activation_dropout: float = 0.0,
         activation: str = "relu",
         norm: str = "pre",
+        normalization: str = "layer",
+        position: str = "sinusoidal",
+        max_positions: int = 512,
         seed: int | None = None,
         **kwargs: Any,
     ) -> None:
@@ -87,7 +94,7 @@ class BackboneSeq2Seq(TransformerDecoderModel):
         *block_seeds, dropout_seed = split_seed(seed, 1 + num_decoder_layers)
         decoder = self._make_decoder(
             self._make_embedding("target"),
-            SinusoidalPosition(dtype=dtype, name="position"),
+            make_position(args),
             self._make_dropout("target", dropout_seed),
             block_seeds,
         )

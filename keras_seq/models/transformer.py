@@ -6,11 +6,14 @@ import keras
 from keras import ops
 
 from keras_seq.layers.internal.seeds import split_seed
-from keras_seq.layers.positions.sinusoidal_position import SinusoidalPosition
 from keras_seq.models.checks import check_vocabularies
 from keras_seq.models.inputs import token_input
 from keras_seq.models.transformer_decoder_model import TransformerDecoderModel
-from keras_seq.models.transformer_parts import encode_with_blocks, make_encoder_blocks
+from keras_seq.models.transformer_parts import (
+    encode_with_blocks,
+    make_encoder_blocks,
+    make_position,
+)
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")
@@ -34,8 +37,12 @@ class Transformer(TransformerDecoderModel):
         dropout: Float in [0, 1), on embeddings and on the output of each part of a block.
         attention_dropout: Float in [0, 1), on attention weights.
         activation_dropout: Float in [0, 1), on the hidden units of the feed-forward layers.
-        activation: Name of a Keras activation.
+        activation: Name of a Keras activation, "swiglu", "geglu" or "reglu".
         norm: `"pre"` or `"post"`.
+        normalization: `"layer"` or `"rms"`, as of `TransformerEncoderBlock`.
+        position: `"sinusoidal"` or `"learned"`, which are added to embeddings; or `"rotary"`,
+            `"relative"` (distances up to 16) or `"linear_biases"`, of the self-attention.
+        max_positions: Positive integer, the number of learned positions.
         share_embeddings: Whether source and target use one table (one joint vocabulary).
         seed: Optional integer, makes the dropout reproducible.
         **kwargs: `name`, and `dtype`, the policy of all layers.
@@ -86,6 +93,9 @@ class Transformer(TransformerDecoderModel):
         activation_dropout: float = 0.0,
         activation: str = "relu",
         norm: str = "pre",
+        normalization: str = "layer",
+        position: str = "sinusoidal",
+        max_positions: int = 512,
         share_embeddings: bool = False,
         seed: int | None = None,
         **kwargs: Any,
@@ -93,7 +103,7 @@ class Transformer(TransformerDecoderModel):
         check_vocabularies(share_embeddings, source_vocabulary_size, target_vocabulary_size)
         target_embedding = self._make_embedding("target", "embedding" if share_embeddings else None)
         source_embedding = target_embedding if share_embeddings else self._make_embedding("source")
-        position = SinusoidalPosition(dtype=self._arguments.dtype, name="position")
+        positions = make_position(self._arguments)
         source_seed, target_seed, *seeds = reversed(
             split_seed(seed, 2 + num_encoder_layers + num_decoder_layers)
         )
@@ -101,10 +111,11 @@ class Transformer(TransformerDecoderModel):
         target_dropout = self._make_dropout("target", target_seed)
         blocks = list(make_encoder_blocks(self._arguments, seeds[:num_encoder_layers]))
         decoder = self._make_decoder(
-            target_embedding, position, target_dropout, seeds[num_encoder_layers:]
+            target_embedding, positions, target_dropout, seeds[num_encoder_layers:]
         )
         source = token_input("source")
         mask = ops.not_equal(source, 0)
-        x = source_dropout(position(source_embedding(source)))
+        x = source_embedding(source)
+        x = source_dropout(x if positions is None else positions(x))
         encoded = encode_with_blocks(x, mask, blocks, self._arguments)
         self._connect(source, encoded, mask, decoder, **kwargs)

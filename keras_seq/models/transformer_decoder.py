@@ -19,6 +19,8 @@ from keras_seq.models.inputs import step_inputs
 class TransformerDecoder:
     """Layers of a decoder with tied embeddings, and the KV cache of its steps.
 
+    `position` adds positions to embeddings, or is None if the attention of the blocks has them.
+
     It is not a Keras layer: the layers belong to the functional model that is built with it.
     `blocks` are `TransformerDecoderBlock` layers; or causal `TransformerEncoderBlock` layers for a
     decoder without a source. `norm` follows the last block, or is None.
@@ -46,7 +48,8 @@ class TransformerDecoder:
         which are block indices.
         """
         source = source or {}
-        x = self.dropout(self.position(self.embedding(target)))
+        x = self.embedding(target)
+        x = self.dropout(x if self.position is None else self.position(x))
         attention = []
         for i, block in enumerate(self.blocks):
             if i in attention_layers:
@@ -79,9 +82,11 @@ class TransformerDecoder:
         ancestors, bias = _TrackAncestors(name="track_ancestors")(
             inputs["state"]["beam"]["ancestors"], write_index
         )
-        x = CallMethod(self.position, "step", name="position_step")(
-            {"inputs": self.embedding(inputs["token"]), "position": inputs["position"]}
-        )
+        x = self.embedding(inputs["token"])
+        if self.position is not None:
+            x = CallMethod(self.position, "step", name="position_step")(
+                {"inputs": x, "position": inputs["position"]}
+            )
         shared = {"write_index": write_index + 1}
         for i, block in enumerate(self.blocks):
             attends = return_attention and block is self.blocks[-1]

@@ -7,14 +7,13 @@ import keras
 from keras_seq.layers.embedding.token_embedding import TokenEmbedding
 from keras_seq.layers.internal.dropout import Dropout
 from keras_seq.layers.internal.seeds import split_seed
-from keras_seq.layers.positions.sinusoidal_position import SinusoidalPosition
 from keras_seq.layers.transformer.encoder_block import TransformerEncoderBlock
 from keras_seq.models.checks import check_sizes
 from keras_seq.models.dummy_encoder import dummy_encoder
 from keras_seq.models.inputs import token_input
 from keras_seq.models.searchable_model import SearchableModel
 from keras_seq.models.transformer_decoder import TransformerDecoder
-from keras_seq.models.transformer_parts import make_blocks, make_final_norm
+from keras_seq.models.transformer_parts import make_blocks, make_final_norm, make_position
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")
@@ -39,8 +38,12 @@ class TransformerLanguageModel(SearchableModel):
         dropout: Float in [0, 1), on embeddings and on the output of each part of a block.
         attention_dropout: Float in [0, 1), on attention weights.
         activation_dropout: Float in [0, 1), on the hidden units of the feed-forward layers.
-        activation: Name of a Keras activation.
+        activation: Name of a Keras activation, "swiglu", "geglu" or "reglu".
         norm: `"pre"` or `"post"`.
+        normalization: `"layer"` or `"rms"`, as of `TransformerEncoderBlock`.
+        position: `"sinusoidal"` or `"learned"`, which are added to embeddings; or `"rotary"`,
+            `"relative"` (distances up to 16) or `"linear_biases"`, of the self-attention.
+        max_positions: Positive integer, the number of learned positions.
         seed: Optional integer, makes the dropout reproducible.
         **kwargs: `name`, and `dtype`, the policy of all layers.
 
@@ -81,6 +84,9 @@ class TransformerLanguageModel(SearchableModel):
         activation_dropout: float = 0.0,
         activation: str = "relu",
         norm: str = "pre",
+        normalization: str = "layer",
+        position: str = "sinusoidal",
+        max_positions: int = 512,
         seed: int | None = None,
         **kwargs: Any,
     ) -> None:
@@ -89,7 +95,7 @@ class TransformerLanguageModel(SearchableModel):
         dropout_seed, *block_seeds = reversed(split_seed(seed, 1 + num_layers))
         decoder = TransformerDecoder(
             embedding=TokenEmbedding(vocabulary_size, units, dtype=dtype, name="embedding"),
-            position=SinusoidalPosition(dtype=dtype, name="position"),
+            position=make_position(args),
             dropout=Dropout(dropout, seed=dropout_seed, dtype=dtype, name="dropout"),
             blocks=list(
                 make_blocks(TransformerEncoderBlock, args, "block", block_seeds, causal=True)

@@ -4,8 +4,14 @@ from collections.abc import Iterable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
-from keras_seq.layers.internal.layer_normalization import LayerNormalization
+from keras_seq.layers.internal.normalization import make_normalization
+from keras_seq.layers.positions.learned_position import LearnedPosition
+from keras_seq.layers.positions.linear_biases import LinearBiases
+from keras_seq.layers.positions.relative_position import RelativePosition
+from keras_seq.layers.positions.rotary_position import RotaryPosition
+from keras_seq.layers.positions.sinusoidal_position import SinusoidalPosition
 from keras_seq.layers.transformer.encoder_block import TransformerEncoderBlock
+from keras_seq.models.checks import check_choice
 
 _BLOCK_ARGUMENTS = (
     "num_heads",
@@ -15,7 +21,11 @@ _BLOCK_ARGUMENTS = (
     "activation_dropout",
     "activation",
     "norm",
+    "normalization",
 )
+# The largest distance with a vector of its own, as in the paper.
+_MAX_DISTANCE = 16
+POSITIONS = ("sinusoidal", "learned", "rotary", "relative", "linear_biases")
 
 
 def make_blocks(
@@ -28,14 +38,40 @@ def make_blocks(
     """
     options |= {key: getattr(arguments, key) for key in _BLOCK_ARGUMENTS}
     for i, seed in enumerate(seeds):
-        yield block(**options, seed=seed, dtype=arguments.dtype, name=f"{name}_{i}")
+        position = _make_attention_position(arguments)
+        yield block(
+            **options, position=position, seed=seed, dtype=arguments.dtype, name=f"{name}_{i}"
+        )
+
+
+def make_position(arguments: SimpleNamespace) -> Any:
+    """Makes the layer that adds positions to embeddings, or None if the attention has positions."""
+    check_choice("position", arguments.position, POSITIONS)
+    dtype = arguments.dtype
+    if arguments.position == "sinusoidal":
+        return SinusoidalPosition(dtype=dtype, name="position")
+    if arguments.position == "learned":
+        return LearnedPosition(arguments.max_positions, dtype=dtype, name="position")
+    return None
+
+
+def _make_attention_position(arguments: SimpleNamespace) -> Any:
+    """Makes the `position` of the self-attention of a block, or None."""
+    dtype = arguments.dtype
+    if arguments.position == "rotary":
+        return RotaryPosition(dtype=dtype, name="position")
+    if arguments.position == "relative":
+        return RelativePosition(_MAX_DISTANCE, dtype=dtype, name="position")
+    if arguments.position == "linear_biases":
+        return LinearBiases(dtype=dtype, name="position")
+    return None
 
 
 def make_final_norm(arguments: SimpleNamespace, name: str) -> Any:
-    """Makes the layer normalization after the last pre-norm block, or None for post-norm blocks."""
+    """Makes the normalization after the last pre-norm block, or None for post-norm blocks."""
     if arguments.norm != "pre":
         return None
-    return LayerNormalization(epsilon=1e-5, dtype=arguments.dtype, name=name)
+    return make_normalization(arguments.normalization, arguments.dtype, name)
 
 
 def make_encoder_blocks(arguments: SimpleNamespace, seeds: Iterable[int | None]) -> Iterator[Any]:

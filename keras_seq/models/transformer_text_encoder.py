@@ -8,11 +8,14 @@ from keras import ops
 from keras_seq.layers.internal.dropout import Dropout
 from keras_seq.layers.internal.exact_dense import ExactDense
 from keras_seq.layers.internal.seeds import split_seed
-from keras_seq.layers.positions.sinusoidal_position import SinusoidalPosition
 from keras_seq.models.checks import check_sizes
 from keras_seq.models.text_encoder import TextEncoder
 from keras_seq.models.token_vectors import embed_tokens
-from keras_seq.models.transformer_parts import encode_with_blocks, make_encoder_blocks
+from keras_seq.models.transformer_parts import (
+    encode_with_blocks,
+    make_encoder_blocks,
+    make_position,
+)
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")
@@ -32,8 +35,12 @@ class TransformerTextEncoder(TextEncoder):
         dropout: Float in [0, 1), on embeddings and on the output of each part of a block.
         attention_dropout, activation_dropout: Floats in [0, 1), on attention weights and on the
             hidden units of the feed-forward layers.
-        activation: Name of a Keras activation.
+        activation: Name of a Keras activation, "swiglu", "geglu" or "reglu".
         norm: `"pre"` or `"post"`.
+        normalization: `"layer"` or `"rms"`, as of `TransformerEncoderBlock`.
+        position: `"sinusoidal"` or `"learned"`, which are added to embeddings; or `"rotary"`,
+            `"relative"` (distances up to 16) or `"linear_biases"`, of the self-attention.
+        max_positions: Positive integer, the number of learned positions.
         character_filters: Integer, the filters of a `CharacterConvolution` of each of two widths; 0
             for none.
         form_units: Integer, the units of each feature of a `WordFormEmbedding`; 0 for none.
@@ -75,6 +82,9 @@ class TransformerTextEncoder(TextEncoder):
         activation_dropout: float = 0.1,
         activation: str = "relu",
         norm: str = "pre",
+        normalization: str = "layer",
+        position: str = "sinusoidal",
+        max_positions: int = 512,
         character_filters: int = 0,
         form_units: int = 0,
         seed: int | None = None,
@@ -82,14 +92,14 @@ class TransformerTextEncoder(TextEncoder):
     ) -> None:
         check_sizes(num_layers=num_layers)
         args, dtype = self._arguments, self._arguments.dtype
-        position = SinusoidalPosition(dtype=dtype, name="position")
+        positions = make_position(args)
         *block_seeds, dropout_seed = split_seed(seed, 1 + num_layers)
         drop = Dropout(dropout, seed=dropout_seed, dtype=dtype, name="encoder_dropout")
         inputs, x = embed_tokens(args, vocabulary_size, units)
         mask = ops.not_equal(inputs["source"], 0)
         if x.shape[-1] != units:
             x = ExactDense(units, dtype=dtype, name="projection")(x)
-        x = drop(position(x))
+        x = drop(x if positions is None else positions(x))
         steps = encode_with_blocks(x, mask, make_encoder_blocks(args, block_seeds), args)
         outputs = {"steps": steps, "mask": mask}
         super().__init__(inputs=inputs, outputs=outputs, **kwargs)

@@ -55,6 +55,14 @@ def require_arithmetic(quantize: str) -> None:
         )
 
 
+# The settings of a Transformer that the layout of weights below describes.
+_SUPPORTED = {
+    "activation": ("relu", "gelu"),
+    "normalization": ("layer",),
+    "position": ("sinusoidal",),
+}
+
+
 def require_transformer(run: Run) -> TransformerSettings:
     """Returns the model settings, or raises InputError if the run's model is not a Transformer."""
     model = run.settings.model
@@ -63,6 +71,12 @@ def require_transformer(run: Run) -> TransformerSettings:
             f"{run.path}: model.family: received {model.family!r}; CTranslate2 supports only "
             "'transformer': use a SavedModel or --engine tensorflow"
         )
+    for name, supported in _SUPPORTED.items():
+        if (value := getattr(model, name)) not in supported:
+            raise InputError(
+                f"{run.path}: model.{name}: received {value!r}; an export to CTranslate2 supports "
+                f"only {' and '.join(map(repr, supported))}"
+            )
     return model
 
 

@@ -37,9 +37,20 @@ class TransformerBlockSettings(ModelSection):
     dropout: float = a_share(0.1, "Dropout rate after each sublayer.")
     attention_dropout: float = a_share(0.1, "Dropout rate of attention weights.")
     activation_dropout: float = a_share(0.1, "Dropout rate inside the feed-forward layers.")
-    activation: Literal["relu", "gelu"] = a_choice("relu", "Activation of feed-forward layers.")
+    activation: Literal["relu", "gelu", "swiglu", "geglu", "reglu"] = a_choice(
+        "relu", "Activation of feed-forward layers; the last three are gated, with a third kernel."
+    )
     norm: Literal["pre", "post"] = a_choice(
-        "pre", "Layer normalization before (pre) or after (post) each sublayer."
+        "pre", "Normalization before (pre) or after (post) each sublayer."
+    )
+    normalization: Literal["layer", "rms"] = a_choice(
+        "layer", "Layer normalization, or division by the root mean square."
+    )
+    position: Literal["sinusoidal", "learned", "rotary", "relative", "linear_biases"] = a_choice(
+        "sinusoidal", "Positions: added to embeddings, or (the last three) in the self-attention."
+    )
+    max_positions: int = a_number(
+        512, 2, 100_000, "Number of learned positions; ignored by other positions."
     )
 
     @property
@@ -49,6 +60,16 @@ class TransformerBlockSettings(ModelSection):
     @property
     def block_parameters(self) -> int:
         return block_parameters(self.units, self.feedforward_units)
+
+    @model_validator(mode="after")
+    def _positions_fit_heads(self) -> Self:
+        size = self.units // self.num_heads
+        if self.position == "rotary" and size % 2:
+            raise ValueError(
+                f"position: received 'rotary', expected an even width of heads, but model.units / "
+                f"model.num_heads is {size}"
+            )
+        return self
 
     @model_validator(mode="after")
     def _heads_divide_units(self) -> Self:

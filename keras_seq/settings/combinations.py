@@ -31,6 +31,7 @@ def check_combinations(settings: Any) -> None:
             f"model.members {members}",
         )
     _check_guided_alignment(settings)
+    _check_positions(settings)
 
 
 def _require(training: Any, expected: dict[str, Any], reason: str) -> None:
@@ -98,6 +99,25 @@ def _check_subword_sampling(settings: Any) -> None:
             raise ValueError(
                 f"training.subword_alpha: received {alpha:g}, expected below 1 with "
                 "tokenizer.kind 'bpe', where it is the rate of merge dropout"
+            )
+
+
+def _check_positions(settings: Any) -> None:
+    model, data = settings.model, settings.data
+    if getattr(model, "position", None) != "learned":
+        return
+    lengths = {}
+    if settings.task != "language-model":
+        lengths["data.max_source_length"] = data.max_source_length
+    if not TASKS[settings.task].has_labels:
+        lengths["data.max_target_length"] = data.max_target_length
+        lengths["search.max_length"] = settings.search.max_length
+    for name, length in lengths.items():
+        # A sequence has an end token or a begin token as well.
+        if length >= model.max_positions:
+            raise ValueError(
+                f"model.max_positions: received {model.max_positions:,}, expected more than "
+                f"{name} ({length:,}) with model.position 'learned'"
             )
 
 

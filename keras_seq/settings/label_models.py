@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, model_validator
 
 from keras_seq.settings.blocks import RecurrentStackSettings, TransformerStackSettings
 from keras_seq.settings.section import ModelSection, a_choice, a_family, a_number, a_share
@@ -73,12 +73,12 @@ class ConvolutionalClassifierSettings(LabelModelSettings):
     dropout: float = a_share(0.5, "Dropout rate between layers.")
     members: int = a_number(1, 1, 100, _MEMBERS)
 
-    @field_validator("widths")
-    @classmethod
-    def _widths_differ(cls, value: list[int]) -> list[int]:
-        if len(set(value)) < len(value) or not all(1 <= width <= 100 for width in value):
-            raise ValueError(f"widths: received {value}, expected different numbers from 1 to 100")
-        return value
+    @model_validator(mode="after")
+    def _widths_differ(self) -> Self:
+        widths = self.widths
+        if len(set(widths)) < len(widths) or not all(1 <= width <= 100 for width in widths):
+            raise ValueError(f"widths: received {widths}, expected different numbers from 1 to 100")
+        return self
 
     @property
     def output_width(self) -> int:

@@ -34,6 +34,7 @@ stacked = partial(recurrent, cell="lstm", num_layers=2)
 convolutional = partial(
     models.ConvolutionalTextEncoder, 20, embedding_units=6, widths=(2, 3), filters=4
 )
+characters = partial(recurrent, character_filters=2, form_units=1)
 transformer = partial(models.TransformerTextEncoder, 20, **TRANSFORMER)
 
 CLASSIFIERS = {
@@ -79,6 +80,13 @@ ROWS: list[Row] = [
             ("TransformerTextEncoder-pre", transformer, ["BSU"]),
             ("TransformerTextEncoder-post", partial(transformer, norm="post"), ["BSU"]),
         )
+    ),
+    Row(
+        "RecurrentTextEncoder-characters",
+        make=characters,
+        inputs={"source": "BS ids", "characters": "BSF ids"},
+        outputs=["BU", "BSU"],
+        call=vectors,
     ),
     *(
         Row(

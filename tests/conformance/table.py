@@ -245,7 +245,8 @@ ROWS = [
         )
         for name, variant in (
             ("pre", {"share_embeddings": True}),
-            ("post", {"norm": "post", "activation": "gelu"}),
+            ("post", {"norm": "post", "activation": "gelu", "position": "relative"}),
+            ("rotary", {"position": "rotary", "activation": "swiglu", "normalization": "rms"}),
         )
     ),
     Row(
@@ -288,14 +289,16 @@ ROWS = [
     *(
         Row(
             f"TransformerLanguageModel-{norm}",
-            make=partial(models.TransformerLanguageModel, **LANGUAGE_MODEL, norm=norm),
+            make=partial(
+                models.TransformerLanguageModel, **LANGUAGE_MODEL, norm=norm, position=position
+            ),
             inputs=IDS,
             outputs=["BTV"],
             call=lambda model, arrays: model(arrays),
             float32_outputs=[0],
             step=steps.model,
         )
-        for norm in ("pre", "post")
+        for norm, position in (("pre", "learned"), ("post", "linear_biases"))
     ),
     *(
         Row(

@@ -7,6 +7,7 @@ from differentiation import gradients
 from keras import ops
 
 from keras_seq.layers.internal.layer_normalization import LayerNormalization
+from keras_seq.layers.internal.normalization import make_normalization
 
 pytestmark = [pytest.mark.jax, pytest.mark.torch]
 
@@ -66,3 +67,22 @@ def test_layer_normalization_in_half_precision_computes_in_float32(policy):
     np.testing.assert_allclose(
         numbers(ops.cast(outputs, "float32")), numbers(expected), atol=0.02, rtol=0.01
     )
+
+
+def test_rms_normalization_equals_numpy_and_passes_masks_on():
+    norm = make_normalization("rms", "float32", "norm")
+    x = np.random.default_rng(3).normal(size=(2, 3, 4)).astype("float32")
+    norm.build(x.shape)
+    norm.scale.assign([1.0, 2.0, 3.0, 4.0])
+    expected = x / np.sqrt(np.mean(x**2, axis=-1, keepdims=True) + 1e-6) * [1.0, 2.0, 3.0, 4.0]
+    np.testing.assert_allclose(ops.convert_to_numpy(norm(x)), expected, atol=1e-5)
+    model = keras.Sequential([keras.layers.Masking(), norm, keras.layers.GlobalAveragePooling1D()])
+    x[:, 2] = 0
+    np.testing.assert_allclose(
+        ops.convert_to_numpy(model(x)), ops.convert_to_numpy(norm(x))[:, :2].mean(axis=1), atol=1e-6
+    )
+
+
+def test_unknown_normalization_raises_value_error():
+    with pytest.raises(ValueError, match='`normalization` must be "layer" or "rms", received 5'):
+        make_normalization(5, "float32", "norm")

@@ -67,7 +67,7 @@ def test_attention_is_the_mean_over_heads_of_the_chosen_layer():
     block = model.get_layer("decoder_block_1")
     # The second block up to its cross-attention, by layers that are tested elsewhere.
     x = block.self_attention_residual.around(block.self_attention, ops.convert_to_tensor(x))
-    x = ops.convert_to_numpy(block.cross_attention_residual.layer_norm(x))
+    x = ops.convert_to_numpy(block.cross_attention_residual.normalization(x))
     weights = {
         weight.path.rsplit("/", 1)[-1]: ops.convert_to_numpy(weight)
         for weight in block.cross_attention.weights

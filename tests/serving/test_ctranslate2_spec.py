@@ -87,3 +87,14 @@ def test_make_spec_rejects_an_rnn_run(tmp_path):
         InputError, match="model.family: received 'rnn'; CTranslate2 supports only 'transformer'"
     ):
         make_spec(run, positions=10)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("activation", "swiglu"), ("normalization", "rms"), ("position", "rotary")]
+)
+def test_make_spec_rejects_a_transformer_that_ctranslate2_computes_differently(
+    tmp_path, key, value
+):
+    run = Run.create(tmp_path / "run", load_settings(overrides={f"model.{key}": value}))
+    with pytest.raises(InputError, match=f"model.{key}: received '{value}'; an export to CTrans"):
+        make_spec(run, positions=10)

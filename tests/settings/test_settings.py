@@ -132,6 +132,7 @@ def test_none_unsets_an_optional_setting():
         ("model.num_heads=3", "model.num_heads: received 3, expected a divisor of model.units"),
         ("model.cell=gru", "model.cell: not a setting of model.family 'transformer'"),
         ("model.family=cnn", "model.family: received 'cnn', expected 'transformer', 'rnn', "),
+        ("model.position=absolute", "model.position: received 'absolute', expected 'sinusoidal', "),
         ("tokenizer.size=1000001", "tokenizer.size: received 1000001"),
         ("tokenizer.kind=words", "tokenizer.kind: received 'words', expected 'auto', 'unigram', "),
         ("tokenizer.joint=1", "tokenizer.joint: received 1, expected true or false"),
@@ -155,6 +156,29 @@ def test_invalid_override_raises_a_short_one_line_error(override, words):
     assert words in str(error.value)
     assert len(str(error.value)) < 300
     assert "\n" not in str(error.value)
+
+
+def test_learned_positions_must_cover_the_longest_sequence():
+    learned = {"model.position": "learned", "model.max_positions": 201}
+    load_settings(overrides=learned | {"search.max_length": 200})
+    for key in ("data.max_source_length", "data.max_target_length", "search.max_length"):
+        with pytest.raises(SettingsError, match=rf"expected more than {key} \(201\) with model.po"):
+            load_settings(overrides=learned | {"search.max_length": 200, key: 201})
+    language_model = learned | {"data.max_source_length": 999, "search.max_length": 200}
+    load_settings(preset="lm-transformer", overrides=language_model)
+
+
+def test_rotary_positions_need_heads_of_even_width():
+    odd = {"model.position": "rotary", "model.units": 12, "model.num_heads": 4}
+    with pytest.raises(SettingsError, match="model.units / model.num_heads is 3"):
+        load_settings(overrides=odd)
+
+
+@pytest.mark.parametrize("widths", ["[]", "[0]", "[3, 3]", "[101]"])
+def test_invalid_widths_of_filters_are_refused(widths):
+    overrides = ["task=classify", "model.family=classifier-cnn", f"model.widths={widths}"]
+    with pytest.raises(SettingsError, match="model.widths: received"):
+        load_settings(overrides=overrides)
 
 
 def test_precision_accepts_the_keras_policy_name(tmp_path):

@@ -7,7 +7,7 @@ import keras
 
 from keras_seq.layers.internal.checks import check_choice, check_rates
 from keras_seq.layers.internal.dropout import Dropout
-from keras_seq.layers.internal.layer_normalization import LayerNormalization
+from keras_seq.layers.internal.normalization import make_normalization
 
 
 class Residual(keras.layers.Layer):
@@ -20,18 +20,22 @@ class Residual(keras.layers.Layer):
     """
 
     def __init__(
-        self, norm: str = "pre", dropout: float = 0.0, seed: int | None = None, **kwargs: Any
+        self,
+        norm: str = "pre",
+        dropout: float = 0.0,
+        seed: int | None = None,
+        normalization: str = "layer",
+        **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         check_choice("norm", norm, ("pre", "post"))
         check_rates(dropout=dropout)
         self.norm = norm
-        # PyTorch and CTranslate2 use 1e-5; the default of Keras is 1e-3.
-        self.layer_norm = LayerNormalization(epsilon=1e-5, dtype=self.dtype_policy, name="norm")
+        self.normalization = make_normalization(normalization, self.dtype_policy, "norm")
         self.dropout_layer = Dropout(dropout, seed=seed, dtype=self.dtype_policy)
 
     def build(self, input_shape: Any) -> None:
-        self.layer_norm.build(input_shape)
+        self.normalization.build(input_shape)
 
     def around(
         self, function: Callable[[Any], Any], inputs: Any, training: bool | None = None
@@ -41,9 +45,9 @@ class Residual(keras.layers.Layer):
         If the function returns a tuple, its other entries are returned unchanged.
         """
         is_pre = self.norm == "pre"
-        result = function(self.layer_norm(inputs, training=training) if is_pre else inputs)
+        result = function(self.normalization(inputs, training=training) if is_pre else inputs)
         outputs, *others = result if isinstance(result, tuple) else (result,)
         outputs = inputs + self.dropout_layer(outputs, training=training)
         if not is_pre:
-            outputs = self.layer_norm(outputs, training=training)
+            outputs = self.normalization(outputs, training=training)
         return (outputs, *others) if others else outputs

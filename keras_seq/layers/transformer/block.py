@@ -27,6 +27,7 @@ class TransformerBlock(ConfiguredLayer):
         attention_dropout: float = 0.0,
         activation_dropout: float = 0.0,
         position: AttentionPosition | None = None,
+        normalization: str = "layer",
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -38,6 +39,7 @@ class TransformerBlock(ConfiguredLayer):
         self.dropout = dropout
         self.attention_dropout = attention_dropout
         self.activation_dropout = activation_dropout
+        self.normalization = normalization
         # Stores the config, because two references to a layer rename its weights in saved files.
         self.position = serialize_argument(position)
 
@@ -63,7 +65,14 @@ class TransformerBlock(ConfiguredLayer):
         )
 
     def _make_residual(self, name: str, seed: int | None) -> Residual:
-        return Residual(self.norm, self.dropout, seed, dtype=self.dtype_policy, name=name)
+        return Residual(
+            self.norm,
+            self.dropout,
+            seed,
+            self.normalization,
+            dtype=self.dtype_policy,
+            name=name,
+        )
 
     def _apply_feed_forward(self, x: Any, training: bool | None = None) -> Any:
         return self.feed_forward_residual.around(

@@ -32,6 +32,7 @@ class TransformerEncoderBlock(TransformerBlock):
             of the self-attention.
         activation: Name of a Keras activation, "swiglu", "geglu" or "reglu". Defaults to "relu".
         norm: "pre" or "post". Defaults to "pre".
+        normalization: "layer" or "rms" (`keras.layers.RMSNormalization`). Defaults to "layer".
         seed: Optional integer, the random seed of the dropout.
         dropout, attention_dropout, activation_dropout: Floats in [0, 1), the dropout rates of the
             output of each part, of the attention weights, and of the hidden units. Default to 0.
