@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Any, Literal
 
 import typer
@@ -35,14 +36,29 @@ def classify(
             help="text: label; tsv: label and probability; jsonl: all labels, most probable first.",
         ),
     ] = "text",
+    top_k: Annotated[
+        int | None,
+        typer.Option(min=1, help="Number of labels of each line, most probable first."),
+    ] = None,
+    min_probability: Annotated[
+        float,
+        typer.Option(min=0, max=1, help="Leave out labels that are less probable than this."),
+    ] = 0.0,
     which: Which = "best",
     batch_size: BatchSize = None,
 ) -> None:
-    """Predict a label for each line; with --labeled, print accuracy, F1 and a confusion matrix."""
+    """Predict a label for each line; with --labeled, print accuracy, F1 and a confusion matrix.
+
+    Probabilities are calibrated on the validation text: of the labels with a probability of 0.8,
+    about 80 % are right.
+    """
     from keras_seq.run import Run
     from keras_seq.text import check_readable, read_lines
 
     check_label_options(texts, labeled, columns)
+    if labeled is not None and (top_k is not None or min_probability):
+        option = "--top-k" if top_k is not None else "--min-probability"
+        raise typer.BadParameter("not with --labeled", param_hint=option)
     path = labeled or texts or "-"
     check_readable(path)
     opened = Run.open(run, notice=notice)
@@ -54,7 +70,10 @@ def classify(
     if labeled is not None:
         emit([_scores(classifier, labeled, columns or opened.settings.data.columns)])
     else:
-        emit(_predictions(classifier, read_lines(path, notice=notice), output_format))
+        # JSON has all labels by default.
+        count = top_k or (None if output_format == "jsonl" else 1)
+        select = functools.partial(_select, count=count, min_probability=min_probability)
+        emit(_predictions(classifier, read_lines(path, notice=notice), output_format, select))
 
 
 def _scores(classifier: Any, path: str, columns: str | None) -> str:
@@ -73,7 +92,19 @@ def _scores(classifier: Any, path: str, columns: str | None) -> str:
     return label_scores(references, predictions).table()
 
 
-def _predictions(classifier: Any, lines: Iterator[str], output_format: str) -> Iterator[str]:
+Ranked = Sequence[tuple[str, float]]
+
+
+def _select(ranked: Ranked, count: int | None, min_probability: float) -> Ranked:
+    return [pair for pair in ranked[:count] if pair[1] >= min_probability]
+
+
+def _predictions(
+    classifier: Any,
+    lines: Iterator[str],
+    output_format: str,
+    select: Callable[[Ranked], Ranked],
+) -> Iterator[str]:
     from keras_seq.inference.output_formats import line_range
 
     first = 1
@@ -83,15 +114,16 @@ def _predictions(classifier: Any, lines: Iterator[str], output_format: str) -> I
             where = line_range(first, len(chunk))
             notice(f"{where}: {truncated} truncated to data.max_source_length tokens")
         first += len(chunk)
-        yield from (_format(prediction, output_format) for prediction in predictions)
+        for prediction in predictions:
+            yield _format(prediction, output_format, select(prediction.ranked))
 
 
-def _format(prediction: Any, output_format: str) -> str:
+def _format(prediction: Any, output_format: str, selected: Ranked) -> str:
     if output_format == "text":
-        return str(prediction.label)
+        return "\t".join(label for label, _ in selected)
     if output_format == "tsv":
-        return f"{prediction.label}\t{prediction.probability:.6f}"
-    ranked = [{"label": label, "probability": share} for label, share in prediction.ranked]
+        return "\t".join(f"{label}\t{share:.6f}" for label, share in selected)
+    ranked = [{"label": label, "probability": share} for label, share in selected]
     line = {
         "label": prediction.label,
         "probability": prediction.probability,

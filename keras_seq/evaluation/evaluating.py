@@ -42,7 +42,7 @@ def evaluate(
     |---|---|---|---|
     | `translate` | lines | translations | exact, cer, wer, chrf, bleu, ter |
     | `language-model` | "" each | texts | perplexity |
-    | `classify` | texts | labels | accuracy, macro_f1 |
+    | `classify` | texts | labels | accuracy, macro_f1, calibration_error |
     | `tag` | texts | tags with spaces between | accuracy, macro_f1, entity_f1 |
 
     Args:

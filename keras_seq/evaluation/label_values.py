@@ -12,6 +12,7 @@ from keras_seq.scoring import entities, entity_scores, label_scores
 
 _NAMES = {"accuracy": "accuracy", "macro_f1": "macro F1", "entity_f1": "entity F1"}
 _DIGITS = 4
+_BINS = 15
 
 Lines = Sequence[Sequence[str]]
 
@@ -45,6 +46,41 @@ def label_values(
         own = f"{signature}|match:conlleval" if name == "entity_f1" else signature
         results[name] = MetricValue(_NAMES[name], values[name], own, mean, interval, _DIGITS)
     return results
+
+
+def calibration_value(
+    probabilities: Sequence[float], correct: Sequence[bool], samples: int | None = None
+) -> MetricValue:
+    """Computes the expected calibration error of predictions, with 15 bins.
+
+        error = sum over bins b of n_b / n * |accuracy of b - mean probability of b|
+
+    `probabilities` are those of the predicted labels. A prediction with the probability 0.8 should
+    be right in 80 % of all cases; then the error is 0.
+
+    Example:
+
+    >>> calibration_value([0.8, 0.8, 0.8, 0.8], [True, True, True, False]).value
+    0.05
+
+    Reference:
+        Guo et al., "On Calibration of Modern Neural Networks", 2017, section 2,
+        https://arxiv.org/abs/1706.04599
+    """
+    shares = np.asarray(probabilities, float)
+    differences = np.asarray(correct, float) - shares
+    bins = np.minimum((shares * _BINS).astype(int), _BINS - 1)
+
+    def metric(counts: np.ndarray) -> float:
+        sums = np.bincount(bins, counts * differences, minlength=_BINS)
+        return float(np.abs(sums).sum() / max(counts.sum(), 1))
+
+    signature = f"lines:{len(shares)}|bins:{_BINS}"
+    if samples is not None:
+        signature += f"|bs:{samples}|seed:{SEED}"
+    mean, interval = resampled(metric, len(shares), samples)
+    value = round(metric(np.ones(len(shares))), 12)
+    return MetricValue("calibration error", value, signature, mean, interval, _DIGITS)
 
 
 def _flat(lines: Lines) -> list[str]:

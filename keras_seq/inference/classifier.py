@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import keras
 import numpy as np
 from keras import ops
 
 from keras_seq import backend
+from keras_seq.inference.calibration import with_temperature
 from keras_seq.inference.labeler import Labeler
 from keras_seq.inference.predictor import check_is_list, encode_sources, predict_by_length
+from keras_seq.run import Run
 from keras_seq.text import EOS_ID
 
 # Shape letters: B batch, S steps, N labels.
@@ -30,6 +32,12 @@ class Classified(NamedTuple):
     truncated: bool
 
 
+def temperature_of(run: Run) -> float:
+    """Returns the temperature of the loaded checkpoint of a run; 1.0 if none was fitted."""
+    value = run.logs.validation_values("temperature").get(run.loaded_step or 0, 1.0)
+    return value if value > 0 else 1.0
+
+
 class Classifier(Labeler):
     """Predicts the label of each text. `Classifier.load` loads a trained model.
 
@@ -41,6 +49,8 @@ class Classifier(Labeler):
         labels: The labels, in the order of the model's logits.
         max_length: Maximum number of tokens per text, by default 400; longer texts are truncated.
         batch_size: Texts per batch.
+        temperature: Positive number that the logits are divided by; see `fit_temperature`. A
+            trained run has one that is fitted on its validation text.
 
     Example:
 
@@ -61,9 +71,19 @@ class Classifier(Labeler):
     task = "classify"
     default_max_length = 400
 
+    def __init__(self, *args: Any, temperature: float = 1.0, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._temperature = temperature
+
+    @classmethod
+    def of_run(cls, run: Run, model: Any, batch_size: int | None = None) -> Self:
+        classifier = super().of_run(run, model, batch_size)
+        classifier._temperature = temperature_of(run)
+        return classifier
+
     def _compile(self, model: Any) -> None:
-        self._probabilities = backend.compiled(
-            lambda source: ops.softmax(model({"source": source}, training=False), axis=-1),
+        self._log_probabilities = backend.compiled(
+            lambda source: ops.log_softmax(model({"source": source}, training=False), axis=-1),
             model.variables,
             ranks=[2],
         )
@@ -74,17 +94,26 @@ class Classifier(Labeler):
 
     def classify(self, texts: Sequence[str]) -> list[Classified]:
         """Returns the labels of each text with their probabilities."""
-        check_is_list("texts", texts)
-        ids, is_truncated = encode_sources(texts, self._tokenizer, self._max_length)
-        probabilities = predict_by_length(ids, self._predict, self._batch_size)
+        log_probabilities, is_truncated = self.log_probabilities(texts)
+        probabilities = with_temperature(log_probabilities, self._temperature)
         return [
             self._ranked(row, truncated)
             for row, truncated in zip(probabilities, is_truncated, strict=True)
         ]
 
+    def log_probabilities(self, texts: Sequence[str]) -> tuple[np.ndarray, list[bool]]:
+        """Returns log-probabilities `(B, N)` at temperature 1, and True where a text is truncated.
+
+        The classes are in the order of the labels.
+        """
+        check_is_list("texts", texts)
+        ids, is_truncated = encode_sources(texts, self._tokenizer, self._max_length)
+        rows = predict_by_length(ids, self._predict, self._batch_size)
+        return np.array(rows, np.float32).reshape(len(rows), len(self._labels.names)), is_truncated
+
     def _predict(self, ids: list[list[int]]) -> np.ndarray:
         batch = backend.padded([[*row, EOS_ID] for row in ids], self._batch_size)
-        return keras.ops.convert_to_numpy(self._probabilities(batch))[: len(ids)]  # (B, N)
+        return keras.ops.convert_to_numpy(self._log_probabilities(batch))[: len(ids)]  # (B, N)
 
     def _ranked(self, probabilities: np.ndarray, truncated: bool) -> Classified:
         order = np.argsort(-probabilities, kind="stable")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,20 +30,30 @@ class RunLogs:
 
         Metrics for which lower is better are negated, so larger is always better.
         """
+
+        def score(entry: dict[str, Any]) -> float:
+            # The first version of the format always monitored BLEU and has no `monitor`.
+            monitor = entry.get("monitor", "bleu")
+            return (-1 if MONITORS[monitor].lower_is_better else 1) * float(entry[monitor])
+
+        return self._by_validation(score)
+
+    def validation_values(self, name: str) -> dict[int, float]:
+        """Reads a value of each validation that has it from metrics.jsonl, by step."""
+        return self._by_validation(lambda entry: float(entry[name]))
+
+    def _by_validation(self, read: Callable[[dict[str, Any]], float]) -> dict[int, float]:
         path = check_regular(self.path / "metrics.jsonl")
-        scores: dict[int, float] = {}
+        values: dict[int, float] = {}
         for line in read_lines(path) if path.exists() else ():
             try:
                 entry = json.loads(line)
                 if entry["kind"] == "validation":
-                    # The first version of the format always monitored BLEU and has no `monitor`.
-                    monitor = entry.get("monitor", "bleu")
-                    sign = -1 if MONITORS[monitor].lower_is_better else 1
-                    scores[int(entry["step"])] = sign * float(entry[monitor])
+                    values[int(entry["step"])] = read(entry)
             except (ValueError, KeyError, TypeError, RecursionError):
-                # Skips all lines without a validation score.
+                # Skips all lines without a validation value.
                 continue
-        return scores
+        return values
 
     def append_samples(self, text: str) -> None:
         """Appends text and a line feed to samples.txt."""

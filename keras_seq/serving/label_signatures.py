@@ -15,9 +15,14 @@ from keras_seq.text import Labels, Tokenizer
 
 
 def label_signatures(
-    model: Any, tokenizer: Tokenizer, labels: Labels, max_length: int, max_characters: int
+    model: Any,
+    tokenizer: Tokenizer,
+    labels: Labels,
+    max_length: int,
+    max_characters: int,
+    temperature: float = 1.0,
 ) -> dict[str, Any]:
-    """Builds the signatures of a classifier.
+    """Builds the signatures of a classifier, whose logits are divided by `temperature`.
 
     Each signature accepts any number B of rows:
 
@@ -30,7 +35,8 @@ def label_signatures(
     vocabulary_size = tokenizer.vocabulary_size
 
     def probabilities(source: Any) -> Any:
-        return tf.nn.softmax(model({"source": with_end_token(source)}, training=False))  # (B, N)
+        logits = model({"source": with_end_token(source)}, training=False)
+        return tf.nn.softmax(logits / temperature)  # (B, N)
 
     def best(source: Any) -> dict[str, Any]:
         probability = probabilities(source)

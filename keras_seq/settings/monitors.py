@@ -67,6 +67,7 @@ MONITORS: Mapping[str, Monitor] = MappingProxyType(
         "accuracy": Monitor("accuracy", worst=0.0, digits=4),
         "macro_f1": Monitor("macro F1", worst=0.0, digits=4),
         "entity_f1": Monitor("entity F1", worst=0.0, digits=4),
+        "calibration_error": Monitor("calibration error", lower_is_better=True, digits=4),
         "elbo": Monitor("evidence lower bound"),
         "reconstruction": Monitor("reconstruction loss", lower_is_better=True, digits=4),
     }

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from keras_seq.run import Run
 from keras_seq.settings import Settings
 from keras_seq.tasks.labels import LabelEvaluation, LabelExporter, LabelTask
 from keras_seq.tasks.task import Read
 from keras_seq.text import LABELED, Tokenizer
+
+if TYPE_CHECKING:
+    from keras_seq.evaluation.values import TestSet
+    from keras_seq.tasks.task import TestResult
 
 _MEANING = """\
 `serving_default`, the signature used above: `text`, one string a row. For each row:
@@ -41,6 +46,7 @@ class Classification(LabelTask):
     usage = "classify {} < input > output"
     data = (*LabelTask.data, "class_weights")
     roles = LABELED
+    metrics = ("accuracy", "macro_f1", "calibration_error")
     monitors = ("loss", "accuracy", "macro_f1")
 
     def encoder(self, settings: Settings, source: Tokenizer, target: Any, read: Read) -> Any:
@@ -72,9 +78,43 @@ class Classification(LabelTask):
         from keras_seq.inference.classifier import Classifier
         from keras_seq.training.label_objectives import make_label_loss
 
-        answer = Classifier.of_run(run, model)
+        classifier = Classifier.of_run(run, model)
+
+        def predict(
+            texts: Sequence[str], references: Sequence[str]
+        ) -> tuple[list[str], dict[str, float]]:
+            log_probabilities, _ = classifier.log_probabilities(texts)
+            answers = [run.labels.names[i] for i in log_probabilities.argmax(axis=1)]
+            scores = _scores(references, answers)
+            temperature = _fit_temperature(run, log_probabilities, references)
+            return answers, scores | {"temperature": temperature}
+
         loss = make_label_loss(run.settings, model, train_model)
-        return LabelEvaluation(run, loss, answer, _scores, "macro_f1")
+        return LabelEvaluation(run, loss, predict, "macro_f1")
+
+    def evaluate(self, test: TestSet) -> TestResult:
+        from keras_seq.evaluation.label_values import calibration_value, label_values
+        from keras_seq.inference.classifier import Classifier
+
+        classifier = Classifier.of_run(test.run, test.model, test.search.get("batch_size"))
+        results = classifier.classify(test.sources)
+        labels = tuple(result.label for result in results)
+        names = [name for name in test.metrics if name != "calibration_error"]
+        expected, predicted = (
+            [[label] for label in column] for column in (test.references, labels)
+        )
+        values = dict(label_values(expected, predicted, names, test.samples))
+        if "calibration_error" in test.metrics:
+            values["calibration_error"] = calibration_value(
+                [result.probability for result in results],
+                [
+                    label == reference
+                    for label, reference in zip(labels, test.references, strict=True)
+                ],
+                test.samples,
+            )
+        ordered = {name: values[name] for name in test.metrics}
+        return ordered, labels, sum(result.truncated for result in results)
 
     def exporter(self, run: Run, settings: Settings) -> Any:
         return ClassificationExporter(self, run, settings)
@@ -87,6 +127,14 @@ def _scores(references: Sequence[str], answers: Sequence[str]) -> dict[str, floa
     return {"accuracy": scores.accuracy, "macro_f1": scores.macro_f1}
 
 
+def _fit_temperature(run: Run, log_probabilities: Any, references: Sequence[str]) -> float:
+    from keras_seq.inference.calibration import fit_temperature
+
+    numbers = {name: number for number, name in enumerate(run.labels.names)}
+    # The validation text may have labels that are not in the training text.
+    return fit_temperature(log_probabilities, [numbers.get(label, -1) for label in references])
+
+
 class ClassificationExporter(LabelExporter):
     """Exporter of a model that returns the label of a text; see `Exporter`."""
 
@@ -94,9 +142,11 @@ class ClassificationExporter(LabelExporter):
     verb = "labels"
 
     def module(self, model: Any) -> Any:
+        from keras_seq.inference.classifier import temperature_of
         from keras_seq.serving.label_signatures import label_signatures
 
-        return self._module(model, label_signatures)
+        temperature = temperature_of(self._run)
+        return self._module(model, functools.partial(label_signatures, temperature=temperature))
 
     def describe(self) -> str:
         return _MEANING.format(limit=self.limit, count=len(self._run.labels.names))

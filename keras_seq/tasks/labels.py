@@ -95,34 +95,33 @@ class LabelTask(Task):
 
         name, predicted = self.baseline_labels(test)
         expected = [self.split(line) for line in test.references]
-        return Baseline(name, label_values(expected, predicted, test.metrics))
+        names = [name for name in test.metrics if name != "calibration_error"]
+        return Baseline(name, label_values(expected, predicted, names))
 
 
 class LabelEvaluation(PlainEvaluation):
     """Loss, accuracy and F1 on the validation text; see `Evaluation`.
 
-    `answer` maps texts to lines of labels. `score` maps references and answers to values by name.
+    `predict` maps texts and references to lines of labels, and to values by name.
     """
 
     def __init__(
         self,
         run: Run,
         loss: Callable[[Batches], float],
-        answer: Callable[[Sequence[str]], list[str]],
-        score: Callable[[Sequence[str], Sequence[str]], dict[str, float]],
+        predict: Callable[[Sequence[str], Sequence[str]], tuple[list[str], dict[str, float]]],
         monitor: str,
     ) -> None:
         super().__init__(run, monitor)
         self._sample_count = run.settings.training.sample_count
         self._texts, self._references = run.valid_lines()
-        self._loss, self._answer, self._score = loss, answer, score
+        self._loss, self._predict = loss, predict
 
     def __call__(self, batches: Batches, *, pictures: bool) -> Report:
         from keras_seq.training.validator import Report, Sample, spread
 
-        values = {"loss": self._loss(batches)}
-        answers = self._answer(self._texts)
-        values |= self._score(self._references, answers)
+        answers, scores = self._predict(self._texts, self._references)
+        values = {"loss": self._loss(batches)} | scores
         summary = ", ".join(
             f"{name.replace('_', ' ')} {value:.3f}" for name, value in values.items()
         )

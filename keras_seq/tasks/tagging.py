@@ -71,7 +71,15 @@ class Tagging(LabelTask):
                 "entities such as B-PER: expected 'accuracy', 'macro_f1' or 'loss'"
             )
         loss = make_label_loss(run.settings, model, train_model)
-        return LabelEvaluation(run, loss, Tagger.of_run(run, model), _scores, monitor)
+        tagger = Tagger.of_run(run, model)
+
+        def predict(
+            texts: Sequence[str], references: Sequence[str]
+        ) -> tuple[list[str], dict[str, float]]:
+            answers = tagger(texts)
+            return answers, _scores(references, answers)
+
+        return LabelEvaluation(run, loss, predict, monitor)
 
     def refused_metrics(self, run: Run, references: Sequence[str]) -> dict[str, str]:
         from keras_seq.scoring import are_entity_tags

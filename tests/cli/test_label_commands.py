@@ -32,6 +32,21 @@ def test_classify_writes_a_label_for_each_line(keras_seq_command, classifier_run
         assert [entry["label"] for entry in said["ranked"]] == [label for label, _ in one.ranked]
 
 
+def test_classify_writes_the_best_labels_that_are_probable_enough(
+    keras_seq_command, classifier_run, stdin
+):
+    expected = keras_seq.Classifier.load(classifier_run).classify(TEXTS)
+    options = ["--format", "tsv", "--top-k", 2, "--min-probability", 0.2]
+    outcome = keras_seq_command("classify", classifier_run, *options, stdin=stdin(TEXTS))
+    assert outcome.code == 0, outcome.err
+    for line, result in zip(outcome.out.decode().splitlines(), expected, strict=True):
+        kept = [f"{label}\t{share:.6f}" for label, share in result.ranked[:2] if share >= 0.2]
+        assert line == "\t".join(kept)
+    for option in (["--top-k", 2], ["--min-probability", 0.5]):
+        outcome = keras_seq_command("classify", classifier_run, "--labeled", "x", *option)
+        assert outcome.code == 2 and "not with --labeled" in outcome.error
+
+
 def test_classify_reports_truncated_lines(keras_seq_command, classifier_run, stdin):
     outcome = keras_seq_command("classify", classifier_run, stdin=stdin([*TEXTS, "rain " * 900]))
     assert outcome.code == 0, outcome.err

@@ -70,7 +70,8 @@ def test_metric_that_chose_the_best_checkpoint_is_first(tiny_run, classifier_run
     assert evaluation_metrics(Run.open(copy)) == expected
     (copy / "result.json").write_text('{"result": 5}')
     assert evaluation_metrics(Run.open(copy)) == ("exact", "cer", "wer", "chrf", "bleu", "ter")
-    assert evaluation_metrics(Run.open(classifier_run)) == ("macro_f1", "accuracy")
+    expected = ("macro_f1", "accuracy", "calibration_error")
+    assert evaluation_metrics(Run.open(classifier_run)) == expected
 
 
 @pytest.mark.slow
@@ -129,7 +130,9 @@ def test_classifier_has_accuracy_and_macro_f1(classifier_run, tmp_path, keras_se
     for label in set(truth) | set(given):
         pairs = [(one == label, other == label) for one, other in zip(truth, given, strict=True)]
         scores.append(2 * pairs.count((True, True)) / sum(map(sum, pairs)))
-    assert values_of(outcome) == {
+    found = values_of(outcome)
+    assert found.pop("calibration error") < 0.2
+    assert found == {
         "macro F1": pytest.approx(np.mean(scores), abs=5e-5),
         "accuracy": pytest.approx(np.mean(np.equal(truth, given)), abs=5e-5),
     }
@@ -279,7 +282,7 @@ def test_wrong_option_or_file_is_one_line(
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["-m", "bleu"], "metric 'bleu': expected one of accuracy, macro_f1, because the task"),
+        (["-m", "bleu"], "metric 'bleu': expected one of accuracy, macro_f1, calibration_error"),
         (["--tokenize", "13a"], "tokenize: received '13a', but task 'classify' has no BLEU"),
         (["--ensemble", "x"], "ensemble: a run of task 'classify' is evaluated alone"),
         (["--beam-size", "2"], "search.beam_size: no text is written with task 'classify'"),
