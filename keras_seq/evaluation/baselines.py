@@ -41,7 +41,8 @@ def most_frequent_tags(run: Run, texts: Sequence[str]) -> list[list[str]]:
     best = {word: counts.most_common(1)[0][0] for word, counts in by_word.items()}
     default = total.most_common(1)[0][0]
     rows = []
-    for tokens in word_tokens(run.source_tokenizer, texts):
+    whole_words = run.settings.model.reads_characters
+    for tokens in word_tokens(run.source_tokenizer, texts, whole_words=whole_words):
         ends = [*tokens.begins[1:], len(tokens.ids)]
         words = [tuple(tokens.ids[i:j]) for i, j in zip(tokens.begins, ends, strict=True)]
         rows.append([run.labels.names[best.get(word, default) - FIRST_LABEL] for word in words])

@@ -11,10 +11,11 @@ from keras import ops
 
 from keras_seq import backend
 from keras_seq.inference.calibration import with_temperature
-from keras_seq.inference.labeler import Labeler
+from keras_seq.inference.labeler import Labeler, padded_characters
 from keras_seq.inference.predictor import check_is_list, encode_sources, predict_by_length
+from keras_seq.models.inputs import label_inputs
 from keras_seq.run import Run
-from keras_seq.text import EOS_ID
+from keras_seq.text import EOS_ID, WordTokens, word_tokens
 
 # Shape letters: B batch, S steps, N labels.
 
@@ -82,11 +83,12 @@ class Classifier(Labeler):
         return classifier
 
     def _compile(self, model: Any) -> None:
-        self._log_probabilities = backend.compiled(
-            lambda source: ops.log_softmax(model({"source": source}, training=False), axis=-1),
-            model.variables,
-            ranks=[2],
-        )
+        def log_probabilities(source: Any, characters: Any = None) -> Any:
+            logits = model(label_inputs(source, characters=characters), training=False)
+            return ops.log_softmax(logits, axis=-1)
+
+        ranks = [2, 3] if self._reads_characters else [2]
+        self._log_probabilities = backend.compiled(log_probabilities, model.variables, ranks)
 
     def __call__(self, texts: Sequence[str]) -> list[str]:
         """Returns the label of each text; a blank text has a label too."""
@@ -107,13 +109,24 @@ class Classifier(Labeler):
         The classes are in the order of the labels.
         """
         check_is_list("texts", texts)
-        ids, is_truncated = encode_sources(texts, self._tokenizer, self._max_length)
-        rows = predict_by_length(ids, self._predict, self._batch_size)
+        length = self._max_length
+        if self._reads_characters:
+            words = word_tokens(self._tokenizer, texts, whole_words=True)
+            is_truncated = [len(row.ids) > length for row in words]
+            tokens = [row.first(length) for row in words]
+        else:
+            ids, is_truncated = encode_sources(texts, self._tokenizer, length)
+            tokens = [WordTokens(row, [], []) for row in ids]
+        rows = predict_by_length(
+            tokens, self._predict, self._batch_size, length=lambda row: len(row.ids)
+        )
         return np.array(rows, np.float32).reshape(len(rows), len(self._labels.names)), is_truncated
 
-    def _predict(self, ids: list[list[int]]) -> np.ndarray:
-        batch = backend.padded([[*row, EOS_ID] for row in ids], self._batch_size)
-        return keras.ops.convert_to_numpy(self._log_probabilities(batch))[: len(ids)]  # (B, N)
+    def _predict(self, rows: list[WordTokens]) -> np.ndarray:
+        arrays = [backend.padded([[*row.ids, EOS_ID] for row in rows], self._batch_size)]
+        if self._reads_characters:
+            arrays.append(padded_characters(rows, arrays[0].shape))
+        return keras.ops.convert_to_numpy(self._log_probabilities(*arrays))[: len(rows)]  # (B, N)
 
     def _ranked(self, probabilities: np.ndarray, truncated: bool) -> Classified:
         order = np.argsort(-probabilities, kind="stable")

@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import Any, ClassVar, Self
+
+import numpy as np
 
 from keras_seq.inference.run_predictor import RunPredictor
 from keras_seq.run import Run
 from keras_seq.settings import Settings
-from keras_seq.text import Labels, Tokenizer
+from keras_seq.text import WORD_CHARACTERS, Labels, Tokenizer, WordTokens
+
+
+def padded_characters(rows: Sequence[WordTokens], shape: tuple[int, ...]) -> np.ndarray:
+    """Returns the characters of words, int32 `(B, S, C)`, for token ids of a shape `(B, S)`."""
+    characters = np.zeros((*shape, WORD_CHARACTERS), np.int32)
+    for number, row in enumerate(rows):
+        points = np.array(row.characters(), np.int32).reshape(-1, WORD_CHARACTERS)
+        characters[number, : len(points)] = points
+    return characters
 
 
 class Labeler(RunPredictor):
@@ -32,6 +44,7 @@ class Labeler(RunPredictor):
         self._labels = labels
         self._max_length = self.default_max_length if max_length is None else max_length
         self._batch_size = batch_size
+        self._reads_characters = "characters" in model.input
         self._compile(model)
 
     @abstractmethod

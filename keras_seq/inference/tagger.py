@@ -9,10 +9,10 @@ import keras
 import numpy as np
 
 from keras_seq import backend
-from keras_seq.inference.labeler import Labeler
+from keras_seq.inference.labeler import Labeler, padded_characters
 from keras_seq.inference.predictor import check_is_list, predict_by_length
 from keras_seq.models.inputs import label_inputs
-from keras_seq.text import EOS_ID, WORD_CHARACTERS, WordTokens, word_tokens, words_of
+from keras_seq.text import EOS_ID, WordTokens, word_tokens, words_of
 
 # Shape letters: B batch, S steps.
 
@@ -60,7 +60,6 @@ class Tagger(Labeler):
         def tags(*arrays: Any) -> Any:
             return model(label_inputs(*arrays), training=False)["tags"]
 
-        self._reads_characters = "characters" in model.input
         ranks = [2, 2, 3] if self._reads_characters else [2, 2]
         self._tags = backend.compiled(tags, model.variables, ranks=ranks)
 
@@ -73,7 +72,8 @@ class Tagger(Labeler):
         check_is_list("texts", texts)
         pieces: list[WordTokens] = []
         text_of_piece: list[int] = []
-        for number, tokens in enumerate(word_tokens(self._tokenizer, texts)):
+        rows = word_tokens(self._tokenizer, texts, whole_words=self._reads_characters)
+        for number, tokens in enumerate(rows):
             for piece in _split(tokens, self._max_length):
                 pieces.append(piece)
                 text_of_piece.append(number)
@@ -94,11 +94,7 @@ class Tagger(Labeler):
             begins[row, piece.begins] = 1
         arrays = [source, begins]
         if self._reads_characters:
-            characters = np.zeros((*source.shape, WORD_CHARACTERS), np.int32)
-            for row, piece in enumerate(pieces):
-                points = np.array(piece.characters(), np.int32)
-                characters[row, : len(piece.ids)] = points.reshape(-1, WORD_CHARACTERS)
-            arrays.append(characters)
+            arrays.append(padded_characters(pieces, source.shape))
         tags = keras.ops.convert_to_numpy(self._tags(*arrays))
         for row, piece in enumerate(pieces):
             yield [self._labels.names[tags[row, step]] for step in piece.begins]

@@ -6,12 +6,11 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_seq.layers.embedding.token_embedding import TokenEmbedding
 from keras_seq.layers.internal.dropout import Dropout
 from keras_seq.layers.internal.scaled_dot_product import zero_padding
 from keras_seq.models.checks import check_sizes
-from keras_seq.models.inputs import token_input
 from keras_seq.models.text_encoder import TextEncoder
+from keras_seq.models.token_vectors import embed_tokens
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")
@@ -32,11 +31,16 @@ class ConvolutionalTextEncoder(TextEncoder):
         widths: Different positive integers w, the tokens that a window covers.
         filters: Positive integer F, the number of filters of each width.
         dropout: Float in [0, 1), on embeddings.
+        character_filters: Integer, the filters of a `CharacterConvolution` of each of two widths; 0
+            for none.
+        form_units: Integer, the units of each feature of a `WordFormEmbedding`; 0 for none.
         seed: Optional integer, makes the dropout reproducible.
         **kwargs: `name`, and `dtype`, the policy of all layers.
 
     Call arguments:
-        inputs: Dict of int32 ids: `source` `(B, S)`.
+        inputs: Dict of int32 ids: `source` `(B, S)`; and with `character_filters` or `form_units`
+            int32 `characters` `(B, S, C)`, the code points that `keras_seq.text.word_characters`
+            returns for the word of each token, or zeros.
 
     Returns:
         Dict of `steps` `(B, S, W F)`, and bool `mask` `(B, S)`, True where a token is real.
@@ -62,6 +66,8 @@ class ConvolutionalTextEncoder(TextEncoder):
         widths: Sequence[int] = (3, 4, 5),
         filters: int = 100,
         dropout: float = 0.3,
+        character_filters: int = 0,
+        form_units: int = 0,
         seed: int | None = None,
         **kwargs: Any,
     ) -> None:
@@ -70,10 +76,8 @@ class ConvolutionalTextEncoder(TextEncoder):
             raise ValueError(f"`widths` must be different integers, received {widths!r}.")
         check_sizes(**{f"widths[{i}]": width for i, width in enumerate(widths)})
         dtype = self._arguments.dtype
-        embedding = TokenEmbedding(vocabulary_size, embedding_units, dtype=dtype, name="embedding")
-        source = token_input("source")
-        mask = ops.not_equal(source, 0)
-        x = embedding(source)
+        inputs, x = embed_tokens(self._arguments, vocabulary_size, embedding_units)
+        mask = ops.not_equal(inputs["source"], 0)
         x = Dropout(dropout, seed=seed, dtype=dtype, name="encoder_dropout")(x)
         x = zero_padding(x, mask)
         convolutions = [
@@ -88,6 +92,4 @@ class ConvolutionalTextEncoder(TextEncoder):
             for width in widths
         ]
         steps = ops.concatenate(convolutions, axis=-1) if len(widths) > 1 else convolutions[0]
-        super().__init__(
-            inputs={"source": source}, outputs={"steps": steps, "mask": mask}, **kwargs
-        )
+        super().__init__(inputs=inputs, outputs={"steps": steps, "mask": mask}, **kwargs)

@@ -8,7 +8,6 @@ import keras
 from keras import ops
 
 from keras_seq.models.functional_model import FunctionalModel
-from keras_seq.models.inputs import token_input
 from keras_seq.models.members import make_members, members_from_configs
 
 
@@ -58,7 +57,10 @@ class EnsembleClassifier(FunctionalModel):
         sizes = [member.output.shape[-1] for member in members]
         if len(set(sizes)) > 1:
             raise ValueError(f"the members must have the same labels, received {sizes} labels.")
-        inputs = {"source": token_input("source")}
+        inputs = {
+            name: keras.Input(tensor.shape[1:], dtype=tensor.dtype, name=name)
+            for name, tensor in members[0].input.items()
+        }
         log_shares = ops.stack([ops.log_softmax(member(inputs)) for member in members])
         outputs = ops.logsumexp(log_shares, axis=0) - ops.log(float(len(members)))
         super().__init__(inputs=inputs, outputs=outputs, **kwargs)

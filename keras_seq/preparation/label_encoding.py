@@ -21,11 +21,9 @@ from keras_seq.text import (
 class LabelEncoder:
     """Encodes each text as token ids and its label as one id.
 
-    Texts longer than `max_length` are truncated, because their beginning has the same label.
+    Texts longer than `max_length` are truncated, because their beginning has the same label. If
+    `characters`, a token is a word, and its features are the characters of the word.
     """
-
-    features = False
-    token_features = 0
 
     def __init__(
         self,
@@ -33,7 +31,10 @@ class LabelEncoder:
         labels: Labels,
         max_length: int,
         class_weights: Mapping[str, float] | None = None,
+        characters: bool = False,
     ) -> None:
+        self.features = characters
+        self.token_features = WORD_CHARACTERS if characters else 0
         self.source = source
         self.labels = labels
         self.max_length = max_length
@@ -41,7 +42,7 @@ class LabelEncoder:
 
     def encode(self, chunk: Sequence[Example]) -> Encoded:
         """Returns the ids of some texts. A text without a label has no label id."""
-        rows = self.source.encode([pair.source for pair in chunk])
+        rows, features = self._tokens([pair.source for pair in chunk])
         labels = self.labels.ids(pair.target for pair in chunk)
         return Encoded(
             [
@@ -49,10 +50,18 @@ class LabelEncoder:
                     ids[: self.max_length],
                     [label] if pair.target else [],
                     pair.weight * self.class_weights.get(pair.target, 1.0),
+                    features=characters[: self.max_length * self.token_features],
                 )
-                for ids, label, pair in zip(rows, labels, chunk, strict=True)
+                for ids, characters, label, pair in zip(rows, features, labels, chunk, strict=True)
             ]
         )
+
+    def _tokens(self, texts: list[str]) -> tuple[list[list[int]], list[list[int]]]:
+        """Returns token ids and features of each text."""
+        if not self.features:
+            return self.source.encode(texts), [[] for _ in texts]
+        rows = word_tokens(self.source, texts, whole_words=True)
+        return [row.ids for row in rows], [row.characters() for row in rows]
 
 
 class TagEncoder:
@@ -71,7 +80,8 @@ class TagEncoder:
     def encode(self, chunk: Sequence[Example]) -> Encoded:
         """Returns the token ids of some texts, with one tag id per token."""
         encoded = []
-        rows = word_tokens(self.source, [pair.source for pair in chunk])
+        texts = [pair.source for pair in chunk]
+        rows = word_tokens(self.source, texts, whole_words=self.features)
         for row, pair in zip(rows, chunk, strict=True):
             tags = [INSIDE_ID] * len(row.ids)
             for index, tag in zip(row.begins, self.labels.ids(words_of(pair.target)), strict=True):

@@ -28,32 +28,51 @@ def label_signatures(
 
     * `serving_default`: text `(B,)` -> label, probability and truncated, each `(B,)`;
     * `ranked`: text `(B,)` -> label, probability and truncated, each `(B, N)`, most probable first;
-    * `ids`: int32 `(B, S)` -> label and probability, each `(B,)`.
+    * `ids`: int32 `(B, S)` -> label and probability, each `(B,)`; if the model reads characters,
+      also int32 characters `(B, S, C)`, see `WordTokens`.
 
     Texts are truncated to `max_characters` before tokenization, and then to `max_length` tokens.
     """
     vocabulary_size = tokenizer.vocabulary_size
+    reads_characters = "characters" in model.input
+    inputs: dict[str, Any] = {"ids": (2, tf.int32)}
+    if reads_characters:
+        inputs["characters"] = (3, tf.int32)
 
-    def probabilities(source: Any) -> Any:
-        logits = model({"source": with_end_token(source)}, training=False)
-        return tf.nn.softmax(logits / temperature)  # (B, N)
+    def probabilities(source: Any, characters: Any) -> Any:
+        steps = tf.shape(source)[1]
+        arrays = {"source": with_end_token(source)}
+        if reads_characters:
+            added = tf.shape(arrays["source"])[1] - steps
+            arrays["characters"] = tf.pad(characters, [[0, 0], [0, added], [0, 0]])
+        return tf.nn.softmax(model(arrays, training=False) / temperature)  # (B, N)
 
-    def best(source: Any) -> dict[str, Any]:
-        probability = probabilities(source)
+    def best(source: Any, characters: Any) -> dict[str, Any]:
+        probability = probabilities(source, characters)
         label = tf.gather(tf.constant(labels.names), tf.argmax(probability, axis=1))
         return {"label": label, "probability": tf.reduce_max(probability, axis=1)}
 
-    def encode(text: Any) -> tuple[Any, Any]:
-        return text_graph(tokenizer).encode(text, max_characters, max_length)
+    def encode(text: Any) -> tuple[Any, Any, Any]:
+        graph = text_graph(tokenizer)
+        if not reads_characters:
+            source, truncated = graph.encode(text, max_characters, max_length)
+            return source, None, truncated
+        source, _, characters, truncated = graph.encode_words(
+            text, max_characters, max_length, whole_words=True
+        )
+        return source, characters, truncated
 
-    @signature(ids=(2, tf.int32))
-    def ids(ids: Any) -> dict[str, Any]:
-        return best(valid_ids(ids[:, :max_length], vocabulary_size))
+    @signature(**inputs)
+    def ids(ids: Any, characters: Any = None) -> dict[str, Any]:
+        source = valid_ids(ids[:, :max_length], vocabulary_size)
+        if reads_characters:
+            characters = tf.maximum(characters[:, :max_length], 0)
+        return best(source, characters)
 
     @signature(text=(1, tf.string))
     def ranked(text: Any) -> dict[str, Any]:
-        source, truncated = encode(text)
-        probability, order = tf.math.top_k(probabilities(source), len(labels.names))
+        source, characters, truncated = encode(text)
+        probability, order = tf.math.top_k(probabilities(source, characters), len(labels.names))
         return {
             "label": tf.gather(tf.constant(labels.names), order),
             "probability": probability,
@@ -62,8 +81,8 @@ def label_signatures(
 
     @signature(text=(1, tf.string))
     def serving_default(text: Any) -> dict[str, Any]:
-        source, truncated = encode(text)
-        return {**best(source), "truncated": truncated}
+        source, characters, truncated = encode(text)
+        return {**best(source, characters), "truncated": truncated}
 
     return {"ids": ids, "ranked": ranked, "serving_default": serving_default}
 
@@ -110,7 +129,7 @@ def tag_signatures(
     @signature(text=(1, tf.string))
     def serving_default(text: Any) -> dict[str, Any]:
         source, begins, characters, truncated = TextGraph(tokenizer).encode_words(
-            text, max_characters, max_length
+            text, max_characters, max_length, reads_characters
         )
         names = tag_names(source, begins, characters)
         # A space precedes the tag of every word except the first.

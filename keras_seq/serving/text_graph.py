@@ -50,7 +50,7 @@ class TextGraph:
         return rows.to_tensor(PAD_ID)[:, :max_tokens], truncated
 
     def encode_words(
-        self, text: Any, max_characters: int, max_tokens: int
+        self, text: Any, max_characters: int, max_tokens: int, whole_words: bool = False
     ) -> tuple[Any, Any, Any, Any]:
         """Converts text to ids word by word, like `keras_seq.text.word_tokens`.
 
@@ -63,11 +63,12 @@ class TextGraph:
         pieces = self._tokenized(words.values)
         lengths = pieces.row_lengths()
         # A word without pieces becomes one unknown token.
-        counts = tf.maximum(lengths, 1)
+        is_unknown = (lengths == 0) | (lengths > 1 if whole_words else False)
+        counts = tf.where(is_unknown, tf.ones_like(lengths), lengths)
         positions = tf.range(tf.maximum(tf.reduce_max(counts), 1))
         table = pieces.to_tensor(PAD_ID, shape=[None, None])
         table = tf.pad(table, [[0, 0], [0, 1]])[:, : tf.size(positions)]  # (W, P)
-        table = tf.where((lengths == 0)[:, None] & (positions == 0), UNK_ID, table)
+        table = tf.where(is_unknown[:, None] & (positions == 0), UNK_ID, table)
         real = positions < counts[:, None]
         ends = tf.concat([tf.zeros([1], tf.int64), tf.cumsum(counts)], axis=0)
         splits = tf.gather(ends, words.row_splits)

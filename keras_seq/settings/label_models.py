@@ -69,6 +69,8 @@ class ConvolutionalClassifierSettings(LabelModelSettings):
         description="Tokens that the filters cover, a number for each kind of filter.",
     )
     filters: int = a_number(100, 1, 16_384, "Filters of each width.")
+    character_filters: int = a_number(0, 0, 4096, _FILTERS)
+    form_units: int = a_number(0, 0, 4096, _FORMS)
     pooling: Literal["mean", "max"] = a_choice("max", _POOLING)
     dropout: float = a_share(0.5, "Dropout rate between layers.")
     members: int = a_number(1, 1, 100, _MEMBERS)
@@ -100,6 +102,8 @@ class RecurrentClassifierSettings(LabelModelSettings, RecurrentStackSettings):
     directions = 2
     family: Literal["classifier-rnn"] = a_family("classifier-rnn")
     pooling: Literal["last", "mean", "max"] = a_choice("max", _POOLING)
+    character_filters: int = a_number(0, 0, 4096, _FILTERS)
+    form_units: int = a_number(0, 0, 4096, _FORMS)
     members: int = a_number(1, 1, 100, _MEMBERS)
 
 
@@ -110,6 +114,8 @@ class TransformerClassifierSettings(LabelModelSettings, TransformerStackSettings
     encoder_class = "keras_seq.models:TransformerTextEncoder"
     family: Literal["classifier-transformer"] = a_family("classifier-transformer")
     pooling: Literal["last", "mean", "max"] = a_choice("mean", _POOLING)
+    character_filters: int = a_number(0, 0, 4096, _FILTERS)
+    form_units: int = a_number(0, 0, 4096, _FORMS)
     members: int = a_number(1, 1, 100, _MEMBERS)
 
 

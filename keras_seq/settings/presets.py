@@ -86,6 +86,16 @@ def _tagger(learning_rate: float, warmup_steps: int, family: str, **model: Any) 
     return {"task": "tag", "model": tagger["model"], "training": tagger["training"]}
 
 
+def _of_words(preset: dict[str, Any], size: int, word_dropout: float, count: int) -> dict[str, Any]:
+    """Adds a vocabulary of words of at least `count` occurrences, and dropout of words.
+
+    Of a word that is unknown or dropped, the model reads the characters.
+    """
+    tokenizer = {"kind": "word", "size": size, "lowercase": True, "min_count": count}
+    training = preset["training"] | {"source_word_dropout": word_dropout}
+    return preset | {"tokenizer": tokenizer, "training": training}
+
+
 _SMALL = {"num_layers": 2, "units": 128, "feedforward_units": 512, "num_heads": 4, "dropout": 0.2}
 
 PRESETS: dict[str, dict[str, Any]] = {
@@ -147,6 +157,20 @@ PRESETS: dict[str, dict[str, Any]] = {
         0.003, 100, "classifier-bag", embedding_units=128, hidden_units=128
     ),
     "classify-birnn": _classifier(0.002, 200, "classifier-rnn", embedding_units=128, units=128),
+    "classify-cnn": _of_words(
+        _classifier(
+            0.003,
+            100,
+            "classifier-cnn",
+            embedding_units=128,
+            filters=100,
+            character_filters=50,
+            members=4,
+        ),
+        30_000,
+        0.1,
+        1,
+    ),
     "classify-transformer": _classifier(0.001, 400, "classifier-transformer", **_SMALL),
     "tag-birnn": _tagger(0.003, 200, "tagger-rnn", embedding_units=128, units=128),
     "tag-transformer": _tagger(0.001, 400, "tagger-transformer", **_SMALL),

@@ -17,6 +17,7 @@ Forms = Literal["auto", "none", "nfc", "nfd", "nfkc"]
 
 _KIND = "Units: subwords (unigram or bpe), char, word or byte; auto: chosen by the training text."
 _SIZE = "Maximum number of entries. Of characters and words, the most frequent are used."
+_MIN_COUNT = "How often a word or character must occur in the training text to be known."
 _NORMALIZATION = (
     "Unicode normalization: none, nfc, nfd or nfkc; auto: nfc, or nfd if that makes the alphabet "
     "small."
@@ -48,6 +49,7 @@ class VocabularySettings(Section):
 
     kind: Kinds | None = a_choice(None, _KIND)
     size: int | None = a_number(None, 261, 1_000_000, _SIZE)
+    min_count: int | None = a_number(None, 1, 1_000_000, _MIN_COUNT)
     normalization: Forms | None = a_choice(None, _NORMALIZATION)
     lowercase: bool | None = a_choice(None, _LOWERCASE)
     separator: str | None = Field(
@@ -67,6 +69,7 @@ class TokenizerSettings(Section):
 
     kind: Kinds = a_choice("auto", _KIND)
     size: int = a_number(8000, 261, 1_000_000, _SIZE)
+    min_count: int = a_number(1, 1, 1_000_000, _MIN_COUNT)
     joint: bool = a_choice(
         True, "Share one vocabulary if both sides have the same kind of subwords."
     )

@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from keras_seq.run import Run
 from keras_seq.settings import Settings
-from keras_seq.tasks.labels import LabelEvaluation, LabelExporter, LabelTask
+from keras_seq.tasks.labels import (
+    CHARACTERS_MEANING,
+    LabelEvaluation,
+    LabelExporter,
+    LabelTask,
+)
 from keras_seq.tasks.task import Read
 from keras_seq.text import LABELED, Tokenizer
 
@@ -28,8 +33,8 @@ _MEANING = """\
 labels, most probable first.
 
 `ids`, for clients that tokenize: `ids`, a row of token ids for each text, padded with 0 to
-equal lengths. For each row `label` and `probability`. With batching all requests must have one
-width: the server joins rows, but cannot pad them with 0."""
+equal lengths.{characters} For each row `label` and `probability`. With batching all requests must
+have one width: the server joins rows, but cannot pad them with 0."""
 
 
 class Classification(LabelTask):
@@ -54,7 +59,8 @@ class Classification(LabelTask):
 
         data = settings.data
         weights = balanced_weights(read()) if data.class_weights == "balanced" else None
-        return LabelEncoder(source, target, data.max_source_length, weights)
+        reads = settings.model.reads_characters
+        return LabelEncoder(source, target, data.max_source_length, weights, reads)
 
     def model(
         self, settings: Settings, source_size: int, target_size: int, dtype: Any, **options: Any
@@ -149,7 +155,9 @@ class ClassificationExporter(LabelExporter):
         return self._module(model, functools.partial(label_signatures, temperature=temperature))
 
     def describe(self) -> str:
-        return _MEANING.format(limit=self.limit, count=len(self._run.labels.names))
+        characters = f" {CHARACTERS_MEANING}" if self._reads_characters else ""
+        count = len(self._run.labels.names)
+        return _MEANING.format(limit=self.limit, count=count, characters=characters)
 
 
 TASK = Classification()

@@ -10,12 +10,27 @@ from keras_seq.settings import Settings
 from keras_seq.settings.search import SearchSettings
 from keras_seq.tasks.task import PlainEvaluation, Task, make_model, rows_of_ids
 from keras_seq.tasks.text_exporter import TextExporter
-from keras_seq.text import FIRST_LABEL, InputError
+from keras_seq.text import FIRST_LABEL, WORD_CHARACTERS, InputError, WordTokens, word_tokens
 
 if TYPE_CHECKING:
     from keras_seq.evaluation.values import TestSet
     from keras_seq.tasks.task import TestResult
     from keras_seq.training.validator import Batches, Report
+
+
+CHARACTERS_MEANING = """\
+And `characters`, because the model reads them: for each id, which is that of a whole word or 1, 16
+numbers: the code points of the first 8 and of the last 8 characters of the word, with 0 after and
+before those of a shorter word."""
+
+
+def characters_of(rows: Sequence[WordTokens]) -> list[list[list[int]]]:
+    """Returns a list of code points for each token of each row."""
+    size = WORD_CHARACTERS
+    return [
+        [points[i : i + size] for i in range(0, len(points), size)]
+        for points in (row.characters() for row in rows)
+    ]
 
 
 class LabelTask(Task):
@@ -141,6 +156,17 @@ class LabelExporter(TextExporter):
     def __init__(self, task: LabelTask, run: Run, settings: Settings) -> None:
         super().__init__(run, settings)
         self._task = task
+        self._reads_characters = run.settings.model.reads_characters
+
+    def _words(self, texts: Sequence[str]) -> list[WordTokens]:
+        tokenizer = self._run.source_tokenizer
+        return word_tokens(tokenizer, texts, whole_words=self._reads_characters)
+
+    def encode(self, texts: Sequence[str]) -> dict[str, list[Any]]:
+        if not self._reads_characters:
+            return super().encode(texts)
+        rows = self._words(texts)
+        return {"ids": [row.ids for row in rows], "characters": characters_of(rows)}
 
     def expected(self, model: Any, texts: Sequence[str]) -> list[str]:
         return list(self._task.predict(self._run, model, texts)[0])

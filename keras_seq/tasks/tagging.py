@@ -7,16 +7,15 @@ from typing import Any
 
 from keras_seq.run import Run
 from keras_seq.settings import Settings
-from keras_seq.tasks.labels import LabelEvaluation, LabelExporter, LabelTask
-from keras_seq.tasks.task import Read
-from keras_seq.text import (
-    TAGGED,
-    WORD_CHARACTERS,
-    InputError,
-    Tokenizer,
-    word_tokens,
-    words_of,
+from keras_seq.tasks.labels import (
+    CHARACTERS_MEANING,
+    LabelEvaluation,
+    LabelExporter,
+    LabelTask,
+    characters_of,
 )
+from keras_seq.tasks.task import Read
+from keras_seq.text import TAGGED, InputError, Tokenizer, words_of
 
 _MEANING = """\
 `serving_default`, the signature used above: `text`, one string a row, whose words are separated by
@@ -26,14 +25,9 @@ white space. For each row:
 * `truncated`: true if the text was longer than {limit} tokens; words after them have no tag.
 
 `ids`, for clients that tokenize: `ids`, a row of token ids for each text, padded with 0 to equal
-lengths, and `begins`, true where an id is the first of its word{characters}. For each row `tags`:
+lengths, and `begins`, true where an id is the first of its word.{characters} For each row `tags`:
 one for each id that begins a word, "" for the others. With batching all requests must have one
 width: the server joins rows, but cannot pad them with 0."""
-
-
-_CHARACTERS = """,
-and `characters`: for each id 16 numbers, the code points of the first 8 and of the last 8
-characters of the word that begins there, with 0 after and before those of a shorter word"""
 
 
 class Tagging(LabelTask):
@@ -117,10 +111,6 @@ def _scores(references: Sequence[str], answers: Sequence[str]) -> dict[str, floa
     return values if scores.entities is None else values | {"entity_f1": scores.entities.f1}
 
 
-def _rows(points: list[int]) -> list[list[int]]:
-    return [points[i : i + WORD_CHARACTERS] for i in range(0, len(points), WORD_CHARACTERS)]
-
-
 class TaggingExporter(LabelExporter):
     """Exporter of a model that returns a tag for each word of a text; see `Exporter`."""
 
@@ -130,7 +120,7 @@ class TaggingExporter(LabelExporter):
     def inputs(self) -> list[str]:
         """Returns validation texts that a server does not truncate, so all words get tags."""
         texts = super().inputs()
-        rows = word_tokens(self._run.source_tokenizer, texts)
+        rows = self._words(texts)
         return [
             text
             for text, row in zip(texts, rows, strict=True)
@@ -143,11 +133,11 @@ class TaggingExporter(LabelExporter):
         return self._module(model, tag_signatures)
 
     def encode(self, texts: Sequence[str]) -> dict[str, list[Any]]:
-        rows = word_tokens(self._run.source_tokenizer, texts)
+        rows = self._words(texts)
         begins = [[place in row.begins for place in range(len(row.ids))] for row in rows]
         arrays: dict[str, list[Any]] = {"ids": [row.ids for row in rows], "begins": begins}
-        if self._run.settings.model.reads_characters:
-            arrays["characters"] = [_rows(row.characters()) for row in rows]
+        if self._reads_characters:
+            arrays["characters"] = characters_of(rows)
         return arrays
 
     def decode(self, answers: list[Any]) -> list[str]:
@@ -155,8 +145,8 @@ class TaggingExporter(LabelExporter):
         return [" ".join(tag for tag in row if tag) for row in answers]
 
     def describe(self) -> str:
-        reads = self._run.settings.model.reads_characters
-        return _MEANING.format(limit=self.limit, characters=_CHARACTERS if reads else "")
+        characters = f" {CHARACTERS_MEANING}" if self._reads_characters else ""
+        return _MEANING.format(limit=self.limit, characters=characters)
 
 
 TASK = Tagging()

@@ -55,6 +55,7 @@ class VocabularyPlan:
     keep_spaces: bool | None = None
     split_digits: bool = False
     lower_if_small: bool = True
+    min_count: int = 1
 
     def __post_init__(self) -> None:
         if self.rules.kind not in KINDS:
@@ -63,6 +64,8 @@ class VocabularyPlan:
             raise ValueError(
                 f"size must be a whole number from 1 to {MAX_VOCABULARY:,}, not {self.size!r}"
             )
+        if not isinstance(self.min_count, int) or self.min_count < 1:
+            raise ValueError(f"min_count must be a whole number above 0, not {self.min_count!r}")
         check_symbols(self.symbols)
 
 
@@ -173,7 +176,8 @@ def _count_units(sample: list[str], plan: VocabularyPlan, symbols: list[str], ke
         units: list[str] = []
     else:
         # The vocabulary always includes the space, because it also separates unknown units.
-        frequent = sorted(counts, key=lambda unit: (-counts[unit], unit))[: max(room - 1, 0)]
+        enough = [unit for unit, count in counts.items() if count >= plan.min_count]
+        frequent = sorted(enough, key=lambda unit: (-counts[unit], unit))[: max(room - 1, 0)]
         mark = SPACE_MARK if rules.kind == "word" else ""
         units = [SPACE_MARK, *(mark + unit for unit in frequent)]
     if room < len(units[:1]):

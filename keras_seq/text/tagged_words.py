@@ -22,6 +22,10 @@ class WordTokens(NamedTuple):
     begins: list[int]
     words: list[str]
 
+    def first(self, count: int) -> WordTokens:
+        """Returns the first tokens, at most `count`, of words of one token each."""
+        return WordTokens(self.ids[:count], self.begins[:count], self.words[:count])
+
     def characters(self) -> list[int]:
         """Returns `word_characters` of each word at its first token, and zeros at other tokens."""
         rows = [[0] * WORD_CHARACTERS for _ in self.ids]
@@ -38,10 +42,13 @@ def words_of(line: str) -> list[str]:
     return [word for word in line.translate(_SPACES).split(" ") if word]
 
 
-def word_tokens(tokenizer: Tokenizer, lines: Sequence[str]) -> list[WordTokens]:
+def word_tokens(
+    tokenizer: Tokenizer, lines: Sequence[str], *, whole_words: bool = False
+) -> list[WordTokens]:
     """Encodes each word of each line separately, so that every word has a first token.
 
-    A word that normalization deletes, such as a zero-width space, becomes one unknown token.
+    A word that normalization deletes, such as a zero-width space, becomes one unknown token. If
+    `whole_words`, a word of several tokens does too, for models that read the characters of words.
 
     Example:
 
@@ -58,6 +65,8 @@ def word_tokens(tokenizer: Tokenizer, lines: Sequence[str]) -> list[WordTokens]:
         begins = []
         for _ in row:
             begins.append(len(ids))
-            ids += next(encoded) or [UNK_ID]
+            tokens = next(encoded)
+            is_unknown = not tokens or (whole_words and len(tokens) > 1)
+            ids += [UNK_ID] if is_unknown else tokens
         result.append(WordTokens(ids, begins, row))
     return result

@@ -75,6 +75,7 @@ class Tokenizer:
         keep_spaces: bool | None = None,
         split_digits: bool = False,
         lower_if_small: bool = True,
+        min_count: int = 1,
         sample_size: int = SAMPLE_CHUNKS,
         seed: int = 1,
         notice: Notice | None = None,
@@ -101,6 +102,8 @@ class Tokenizer:
                 read rather than copied.
             lower_if_small: Boolean, for subwords. If the text is too small for `size`, True lowers
                 the size with a notice, and False raises InputError.
+            min_count: How often a word or character must occur to be in the vocabulary. Subwords
+                and bytes ignore it.
             sample_size: The maximum number of sentences to learn from.
             seed: The random seed of the sample.
             notice: Called with one line if the size is lowered or the corpus is sampled. None is
@@ -110,7 +113,7 @@ class Tokenizer:
             A tokenizer with `vocabulary_size <= size`.
 
         Raises:
-            ValueError: If `size` or `sample_size` is not a positive integer, `kind` or
+            ValueError: If `size`, `min_count` or `sample_size` is not a positive integer, `kind` or
                 `normalization` is unknown, or a symbol or separator is invalid.
             InputError: If there is no text; `size` is too small for the characters of the text; or
                 `size` is too large for the text and `lower_if_small` is False. The message names
@@ -123,6 +126,7 @@ class Tokenizer:
             keep_spaces,
             split_digits,
             lower_if_small,
+            min_count,
         )
         model = learn_model(sentences, plan, sample_size=sample_size, seed=seed, notice=notice)
         tokenizer = cls.from_bytes(model)

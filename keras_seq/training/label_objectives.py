@@ -60,7 +60,10 @@ class ClassificationObjective(_LabelObjective):
         return ComparableLabelCrossEntropy(self._training.label_smoothing, "sum")
 
     def fit_batch(self, batch: Arrays, weights: np.ndarray) -> FitBatch:
-        return {"source": batch["source"]}, label_numbers(batch["target_output"][:, 0]), weights
+        inputs = {"source": batch["source"]}
+        if "features" in batch:
+            inputs["characters"] = batch["features"]
+        return inputs, label_numbers(batch["target_output"][:, 0]), weights
 
 
 class TaggingObjective(_LabelObjective):
@@ -105,13 +108,17 @@ def make_label_loss(
     loss = objective.loss(model)
     logits_of = train_model if tags else model
 
+    # Of each input of the model, in the order of `fit_batch`.
+    ranks = {"source": 2, "begins": 2, "characters": 3}
+    names = [name for name in ranks if name in model.input]
+
     def sums(labels: Any, *arrays: Any) -> Any:
-        inputs = label_inputs(*arrays)
+        inputs = label_inputs(**dict(zip(names, arrays, strict=True)))
         count = ops.sum(ops.cast(ops.not_equal(labels, NO_LABEL), "float32"))
         return loss(labels, logits_of(inputs, training=False)), count
 
-    ranks = [2, 2, 2, 3][: 1 + len(model.input)] if tags else [1, 2]
-    compiled = backend.compiled(sums, model.variables, ranks=ranks)
+    all_ranks = [2 if tags else 1, *(ranks[name] for name in names)]
+    compiled = backend.compiled(sums, model.variables, ranks=all_ranks)
 
     def mean(batches: Iterable[Arrays]) -> float:
         total = count = 0.0
