@@ -277,6 +277,11 @@ def rendered_presets():
         elif hasattr(model, "cell"):
             both = ", in both directions" if settings.task in ("classify", "tag") else ""
             shape = f"{model.cell.upper()}, {model.num_layers} x {model.units}{both}"
+        elif hasattr(model, "widths"):
+            shape = (
+                f"{model.members} x {model.filters} filters of the widths "
+                f"{', '.join(map(str, model.widths))} over words and their characters"
+            )
         else:
             shape = f"mean of embeddings, width {model.embedding_units}"
         kind = "" if settings.task == "translate" else f"{KINDS[settings.task]}: "

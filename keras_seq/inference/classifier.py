@@ -12,7 +12,12 @@ from keras import ops
 from keras_seq import backend
 from keras_seq.inference.calibration import with_temperature
 from keras_seq.inference.labeler import Labeler, padded_characters
-from keras_seq.inference.predictor import check_is_list, encode_sources, predict_by_length
+from keras_seq.inference.predictor import (
+    CHARACTERS_PER_TOKEN,
+    check_is_list,
+    encode_sources,
+    predict_by_length,
+)
 from keras_seq.models.inputs import label_inputs
 from keras_seq.run import Run
 from keras_seq.text import EOS_ID, WordTokens, word_tokens
@@ -111,8 +116,12 @@ class Classifier(Labeler):
         check_is_list("texts", texts)
         length = self._max_length
         if self._reads_characters:
-            words = word_tokens(self._tokenizer, texts, whole_words=True)
-            is_truncated = [len(row.ids) > length for row in words]
+            clipped = [text[: length * CHARACTERS_PER_TOKEN] for text in texts]
+            words = word_tokens(self._tokenizer, clipped, whole_words=True)
+            is_truncated = [
+                len(row.ids) > length or len(short) < len(text)
+                for row, short, text in zip(words, clipped, texts, strict=True)
+            ]
             tokens = [row.first(length) for row in words]
         else:
             ids, is_truncated = encode_sources(texts, self._tokenizer, length)

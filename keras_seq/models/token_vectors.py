@@ -38,9 +38,7 @@ def embed_tokens(
         inputs["characters"] = keras.Input(
             (None, WORD_CHARACTERS), dtype="int32", name="characters"
         )
-        # In compiled code, the number of characters may be unknown.
-        known = keras.layers.Reshape((-1, WORD_CHARACTERS), dtype=dtype, name="known_characters")
-        points = known(inputs["characters"])
+        points = _KnownCharacters(name="known_characters")(inputs["characters"])
     if args.character_filters:
         check_sizes(character_filters=args.character_filters)
         convolution = CharacterConvolution(
@@ -60,3 +58,14 @@ def embed_tokens(
         vectors.append(forms(points))
     joined = vectors[0] if len(vectors) == 1 else ops.concatenate(vectors, axis=-1)
     return inputs, joined
+
+
+class _KnownCharacters(keras.layers.Layer):
+    """Sets the number of characters, which may be unknown in compiled code."""
+
+    def call(self, characters: Any) -> Any:
+        batch, steps = ops.shape(characters)[:2]
+        return ops.reshape(characters, (batch, steps, WORD_CHARACTERS))
+
+    def compute_output_spec(self, characters: Any) -> Any:
+        return keras.KerasTensor((*characters.shape[:2], WORD_CHARACTERS), dtype="int32")

@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
-from label_runs import labeled_lines, tagged_lines
+from label_runs import label_settings, labeled_lines, tagged_lines
 from serving.test_saved_model import Served
 
 import keras_seq
 from keras_seq.run import Run
 from keras_seq.serving import export_saved_model
+from keras_seq.settings import load_settings
 from keras_seq.text import EOS_ID, word_tokens
 
 pytestmark = pytest.mark.slow
@@ -61,6 +62,33 @@ def test_exported_classifier_labels_equal_those_of_the_run(classifier):
     assert any(one.truncated for one in expected)
 
 
+def test_classifier_of_words_and_their_characters_is_exported(tmp_path):
+    overrides = {"model.character_filters": 3, "model.filters": 4, "training.max_steps": 10}
+    settings = label_settings(tmp_path, "classify")
+    files = {f"data.{name}": getattr(settings.data, name) for name in ("labeled", "valid_labeled")}
+    settings = load_settings(preset="classify-cnn", overrides=files | overrides)
+    keras_seq.train(settings, tmp_path / "run", notice=[].append)
+    served, _ = exported(tmp_path / "run", tmp_path / "served")
+    loaded = keras_seq.Classifier.load(tmp_path / "run")
+    texts = [text for text, _ in labeled_lines(10, 8)] + AWKWARD + ["Rain snowy"]
+    expected = loaded.classify(texts)
+    answer = served.text(texts)
+    np.testing.assert_allclose(
+        answer["probability"], [one.probability for one in expected], atol=1e-5
+    )
+    assert answer["truncated"].tolist() == [one.truncated for one in expected]
+    rows = word_tokens(Run.open(tmp_path / "run").source_tokenizer, texts[:10], whole_words=True)
+    width = max(len(row.ids) for row in rows)
+    ids, characters = np.zeros((10, width), "int32"), np.zeros((10, width, 16), "int32")
+    for number, row in enumerate(rows):
+        ids[number, : len(row.ids)] = row.ids
+        characters[number, : len(row.ids)] = np.reshape(row.characters(), (-1, 16))
+    answer = served("ids", ids=ids, characters=characters)
+    np.testing.assert_allclose(
+        answer["probability"], [one.probability for one in expected[:10]], atol=1e-5
+    )
+
+
 def test_ranked_signature_lists_all_labels_by_probability(classifier):
     loaded, served = classifier
     texts = ["rain", "", "snow sun"]
@@ -86,7 +114,7 @@ def test_ids_get_the_same_labels_as_their_text(classifier):
     np.testing.assert_allclose(answer["probability"], expected["probability"], atol=1e-6)
 
 
-def test_exported_tagger_tags_equal_those_of_the_run(tagger):
+def test_exported_tagger_tags_equal_those_of_the_run(tagger, tagger_run):
     loaded, served = tagger
     texts = [text for text, _ in tagged_lines(10, 8)] + AWKWARD
     answer = served.text(texts)
@@ -99,7 +127,11 @@ def test_exported_tagger_tags_equal_those_of_the_run(tagger):
             assert len(text) >= 100 and len(tags.split()) <= len(one.tags)
         else:
             assert tags.split() == list(one.tags)
-    assert answer["truncated"].tolist() == [len(text) > 1000 for text in texts]
+    # The server reads 50 characters for each token of the maximum length.
+    limit = Run.open(tagger_run).settings.data.max_source_length
+    assert answer["truncated"].tolist() == [
+        len(text) > 50 * limit or len(text.split()) > limit for text in texts
+    ]
 
 
 def test_tags_of_ids_are_at_the_first_token_of_each_word(tagger):
@@ -108,7 +140,9 @@ def test_tags_of_ids_are_at_the_first_token_of_each_word(tagger):
     (tokens,) = word_tokens(loaded._tokenizer, [text])
     begins = np.zeros((1, len(tokens.ids)), bool)
     begins[0, tokens.begins] = True
-    answer = served("ids", ids=np.array([tokens.ids], "int32"), begins=begins)["tags"]
+    characters = np.reshape(tokens.characters(), (1, -1, 16)).astype("int32")
+    ids = np.array([tokens.ids], "int32")
+    answer = served("ids", ids=ids, begins=begins, characters=characters)["tags"]
     assert [tag.decode() for tag in answer[begins]] == loaded([text])[0].split()
     assert (answer[~begins] == b"").all()
 

@@ -90,10 +90,12 @@ def test_ids_beyond_the_vocabulary_are_dropped(graph, tokenizer):
     assert graph.decode(beyond).numpy().tolist() == [tokenizer.decode([row])[0].encode()]
 
 
-def test_graph_characters_equal_those_of_python(graph, tokenizer):
+@pytest.mark.parametrize("whole_words", [False, True])
+def test_graph_characters_equal_those_of_python(graph, tokenizer, whole_words):
     lines = [*NASTY, "Internationalization of 12345678 123456789 words"]
-    ids, begins, characters, _ = graph.encode_words([line.encode() for line in lines], 10_000, 999)
-    for row, tokens in enumerate(word_tokens(tokenizer, lines)):
+    texts = [line.encode() for line in lines]
+    ids, begins, characters, _ = graph.encode_words(texts, 10_000, 999, whole_words)
+    for row, tokens in enumerate(word_tokens(tokenizer, lines, whole_words=whole_words)):
         count = len(tokens.ids)
         assert ids[row, :count].numpy().tolist() == tokens.ids
         assert np.flatnonzero(begins[row].numpy()).tolist() == tokens.begins

@@ -131,6 +131,20 @@ def test_most_frequent_characters_are_taken_where_the_size_is_small():
     assert back(tokenizer, "abc") == "abc"
 
 
+@pytest.mark.parametrize(
+    ("kind", "known", "rare"), [("word", ["a", "b"], "c"), ("char", ["a", "b"], "c")]
+)
+def test_units_below_the_minimum_count_are_unknown(kind, known, rare):
+    tokenizer = Tokenizer.train(["a b", "b a", "c"], kind=kind, min_count=2)
+    pieces = [piece.text.strip("\u2581") for piece in tokenizer.pieces]
+    assert all(unit in pieces for unit in known) and rare not in pieces
+
+
+def test_minimum_count_below_1_is_refused():
+    with pytest.raises(ValueError, match="min_count must be a whole number above 0, not 0"):
+        train("word", min_count=0)
+
+
 def test_size_without_room_for_a_unit_is_refused_with_one_that_works():
     with pytest.raises(InputError, match="at least 261"):
         Tokenizer.train(["a"], kind="char", size=260)

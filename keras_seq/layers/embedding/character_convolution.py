@@ -122,6 +122,8 @@ class CharacterConvolution(ConfiguredLayer):
         check_word_ids(inputs, "characters")
         batch, words, characters = ops.shape(inputs)
         ids = reshape(inputs, (-1, characters))  # (B T, C)
+        # TensorFlow fails on a convolution of no rows, so there is one more row.
+        ids = ops.pad(ids, [[0, 1], [0, 0]])
         real = ops.not_equal(ids, 0)
         vectors = zero_padding(ops.take(self.embeddings, ids, axis=0), real)
         vectors = ops.cast(vectors, self.compute_dtype)
@@ -132,7 +134,7 @@ class CharacterConvolution(ConfiguredLayer):
         for hidden, gate in self.highways:
             opened = gate(outputs)
             outputs = opened * hidden(outputs) + (1 - opened) * outputs
-        outputs = reshape(outputs, (batch, words, sum(self.filters)))
+        outputs = reshape(outputs[:-1], (batch, words, sum(self.filters)))
         return zero_padding(outputs, self.compute_mask(inputs))
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:

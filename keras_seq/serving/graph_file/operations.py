@@ -38,9 +38,9 @@ _TENSORFLOW = """
     Rsqrt ScatterNd Select SelectV2 Selu Shape Sigmoid Sign Sin Size Slice Softmax Softplus Split
     SplitV Sqrt Square SquaredDifference Squeeze StatefulPartitionedCall StatelessIf StatelessWhile
     StaticRegexFullMatch StaticRegexReplace StopGradient StridedSlice StringJoin StringLength
-    StringSplitV2 Sub Substr Sum Tanh TensorListFromTensor TensorListGetItem TensorListReserve
-    TensorListSetItem TensorListStack TensorScatterUpdate Tile TopKV2 Transpose UnicodeTranscode
-    Unpack VarHandleOp Where While ZerosLike
+    StringLower StringSplitV2 Sub Substr Sum Tanh TensorListFromTensor TensorListGetItem
+    TensorListReserve TensorListSetItem TensorListStack TensorScatterUpdate Tile TopKV2 Transpose
+    UnicodeDecode UnicodeTranscode Unpack VarHandleOp Where While ZerosLike
 """
 
 ALLOWED = TEXT | frozenset(_TENSORFLOW.split())
