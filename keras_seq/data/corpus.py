@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_seq.data.layout import INDEX, OFFSET, SIDES, VERSION, WEIGHT, Part, Side, shard_file
+from keras_seq.data.layout import INDEX, OFFSET, SIDES, VERSION, WEIGHT, Part, shard_file
 from keras_seq.data.writing import CorpusCounts
 from keras_seq.storage import check_regular, read_json
 from keras_seq.text import InputError
@@ -131,6 +131,10 @@ class TokenCorpus:
         """Returns the ids of one target, an int32 array without begin and end tokens."""
         return self._sequence("target", index)
 
+    def features(self, index: int) -> np.ndarray:
+        """Returns the features of one pair, an int32 array."""
+        return self._sequence("features", index)
+
     def padded(self, part: Part, indices: np.typing.ArrayLike, length: int) -> np.ndarray:
         """Returns the ids of sequences in any order, zero-padded on the right: int32 `(B, length)`.
 
@@ -195,7 +199,7 @@ class TokenCorpus:
             in_result = np.flatnonzero(shards == shard)
             yield shard, in_result, rows[in_result] - self._first[shard]
 
-    def _sequence(self, side: Side, index: int) -> np.ndarray:
+    def _sequence(self, side: Part, index: int) -> np.ndarray:
         if not 0 <= index < len(self):
             raise IndexError(f"index must be from 0 up to, not with, {len(self)}; it is {index}")
         shard = int(np.searchsorted(self._first, index, side="right")) - 1

@@ -30,23 +30,38 @@ def most_frequent_tags(run: Run, texts: Sequence[str]) -> list[list[str]]:
     Words that are not in the training text get the most frequent tag of all.
     """
     corpus = TokenCorpus.open(run.train_directory)
-    by_word: dict[tuple[int, ...], Counter[int]] = {}
+    by_word: dict[bytes, Counter[int]] = {}
     for index in range(min(len(corpus), _MAX_PAIRS)):
         tags = corpus.target(index)
         begins = np.flatnonzero(tags != INSIDE_ID)
-        sources = np.split(corpus.source(index), begins[1:])
-        for word, tag in zip(sources, tags[begins].tolist(), strict=True):
-            by_word.setdefault(tuple(word.tolist()), Counter())[tag] += 1
+        words = np.split(_tokens(corpus, index), begins[1:])
+        for word, tag in zip(words, tags[begins].tolist(), strict=True):
+            by_word.setdefault(word.tobytes(), Counter())[tag] += 1
     total: Counter[int] = sum(by_word.values(), Counter())
     best = {word: counts.most_common(1)[0][0] for word, counts in by_word.items()}
     default = total.most_common(1)[0][0]
     rows = []
-    whole_words = run.settings.model.reads_characters
-    for tokens in word_tokens(run.source_tokenizer, texts, whole_words=whole_words):
-        ends = [*tokens.begins[1:], len(tokens.ids)]
-        words = [tuple(tokens.ids[i:j]) for i, j in zip(tokens.begins, ends, strict=True)]
-        rows.append([run.labels.names[best.get(word, default) - FIRST_LABEL] for word in words])
+    for line in word_tokens(
+        run.source_tokenizer, texts, whole_words=run.settings.model.reads_characters
+    ):
+        if corpus.has_features:
+            tokens = np.array(line.characters(), np.int32).reshape(-1, corpus.token_features)
+        else:
+            tokens = np.array(line.ids, np.int32)
+        words = np.split(tokens, line.begins[1:]) if line.begins else []
+        likely = [best.get(word.tobytes(), default) for word in words]
+        rows.append([run.labels.names[tag - FIRST_LABEL] for tag in likely])
     return rows
+
+
+def _tokens(corpus: TokenCorpus, index: int) -> np.ndarray:
+    """Returns the token ids of a source; or the characters of its tokens, where they have any.
+
+    Words that are not in the vocabulary have one id.
+    """
+    if corpus.has_features:
+        return corpus.features(index).reshape(-1, corpus.token_features)
+    return corpus.source(index)
 
 
 def unigram_perplexity(run: Run, texts: Sequence[str]) -> MetricValue:
