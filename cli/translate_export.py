@@ -26,6 +26,7 @@ class ExportModel:
     """
 
     # None, because the vocabulary is inside the graph.
+    source_tokenizer = None
     target_tokenizer = None
 
     def __init__(self, version: Path, batch_size: int | None, *, trust: bool = False) -> None:

@@ -58,6 +58,11 @@ class RunModel:
             raise typer.BadParameter("needs --method beam", param_hint="'--show-beam'")
 
     @property
+    def source_tokenizer(self) -> Any:
+        """The tokenizer of the lines."""
+        return self.opened.source_tokenizer
+
+    @property
     def target_tokenizer(self) -> Any:
         """The tokenizer of the translations."""
         return self.opened.target_tokenizer

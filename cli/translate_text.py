@@ -27,13 +27,16 @@ class Model(Protocol):
         n_best: Number of translations per line.
         batch_size: Lines per batch.
         translator: Object with a method `translate`; None until the model is loaded.
-        target_tokenizer: The tokenizer of the translations; None for an export.
+        source_tokenizer, target_tokenizer: The tokenizers; None for an export.
     """
 
     run: str
     n_best: int
     batch_size: int
     translator: Any
+
+    @property
+    def source_tokenizer(self) -> Any: ...
 
     @property
     def target_tokenizer(self) -> Any: ...
@@ -153,6 +156,7 @@ class _TranslationWriter:
             first: Number of the first line, from 1.
         """
         from keras_seq.inference.output_formats import line_range, truncation_notice
+        from keras_seq.text import FeatureTokenizer
 
         translations: list[Any] = [[]] * len(lines)
         alignments: list[Any] = [None] * len(lines)
@@ -166,6 +170,9 @@ class _TranslationWriter:
             zip(lines, translations, alignments, strict=True), first
         ):
             yield from self._format.lines(number, line, hypotheses, alignment)
+        tokenizer = self._model.source_tokenizer
+        if isinstance(tokenizer, FeatureTokenizer) and (message := tokenizer.notice_of(lines)):
+            notice(f"{line_range(first, len(lines))}: {message}")
         if message := truncation_notice(translations, line_range(first, len(lines))):
             notice(message)
         self._undrawn = first, lines, translations

@@ -12,9 +12,11 @@ from keras_seq.settings import TASKS
 from keras_seq.text import (
     PAIR,
     TAGGED,
+    FeatureTokenizer,
     InputError,
     check_readable,
     check_same_length,
+    parse_columns,
     read_labeled,
     read_lines,
     read_pairs,
@@ -54,6 +56,7 @@ class EvaluationFiles:
         examples = self._read(task, columns, notice)
         if not examples:
             raise InputError(f"{self._paths()[0][1]}: empty, there is nothing to evaluate")
+        _check_features(run, examples, columns, notice)
         return examples
 
     @property
@@ -97,3 +100,22 @@ class EvaluationFiles:
         pairs = read_labeled(path, tagged=roles == TAGGED, columns=columns, notice=notice)
         # Texts without a label and texts without words cannot be scored.
         return [(text, label) for text, label in pairs if label]
+
+
+def _check_features(
+    run: Run,
+    examples: list[tuple[str, str]],
+    columns: str | None,
+    notice: Callable[[str], None] | None,
+) -> None:
+    """Raises InputError if only one of the run and the test set has features."""
+    if run.settings.task != "translate":
+        return
+    tokenizer = run.source_tokenizer
+    has_features = columns is not None and parse_columns(columns, PAIR).has_features
+    if has_features != isinstance(tokenizer, FeatureTokenizer):
+        expected = "no features" if has_features else "the column of features, as in features=3,"
+        raise InputError(f"data.columns: received {columns!r}, expected {expected} as in training")
+    if isinstance(tokenizer, FeatureTokenizer) and notice is not None:
+        if message := tokenizer.notice_of([source for source, _ in examples]):
+            notice(message)

@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from keras_seq.settings import TASKS, DataSettings
-from keras_seq.text import InputError, LineCounter, LineStatistics, Notice, PairFiles
+from keras_seq.text import (
+    InputError,
+    LineCounter,
+    LineStatistics,
+    Notice,
+    PairFiles,
+    source_of,
+)
 
 
 class PairCounts(NamedTuple):
@@ -68,7 +75,7 @@ def count_pairs(
         pairs += 1
         if example.usable:
             usable += 1
-            source.add(example.source)
+            source.add(source_of(example.source) if files.has_features else example.source)
             target.add(example.target)
     if not pairs:
         raise InputError(f"{files}: empty, there is nothing to train on")

@@ -84,7 +84,13 @@ def _wants_joint(settings: Settings) -> bool:
     """Tests if the user asked for a joint vocabulary."""
     tokenizer = settings.tokenizer
     by_user = "joint" in tokenizer.model_fields_set
-    return settings.task == "translate" and by_user and tokenizer.joint
+    wanted = settings.task == "translate" and by_user and tokenizer.joint
+    if wanted and settings.data.has_features:
+        raise SettingsError(
+            "tokenizer.joint: received True, expected False with features in data.columns, which "
+            "only the source has"
+        )
+    return wanted
 
 
 def _tokenizer_values(
@@ -95,7 +101,7 @@ def _tokenizer_values(
     first = next(iter(resolved.values()))
     if len(resolved) == 1:
         return {**first.model_dump(), "joint": tokenizer.joint}
-    same = all(values == first for values in resolved.values())
+    same = all(values == first for values in resolved.values()) and not settings.data.has_features
     subwords = first.kind in SUBWORDS or first.model is not None
     if same and tokenizer.joint and (subwords or _wants_joint(settings)):
         return {**first.model_dump(), "joint": True}

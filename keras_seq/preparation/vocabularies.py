@@ -13,6 +13,7 @@ from keras_seq.run import Vocabulary
 from keras_seq.settings import SIDES, TASKS, Settings, Side, as_list, preset_directory
 from keras_seq.text import (
     Example,
+    FeatureTokenizer,
     InputError,
     Labels,
     Notice,
@@ -20,6 +21,7 @@ from keras_seq.text import (
     Tokenizer,
     WordPieceTokenizer,
     import_tokenizer,
+    source_of,
     words_of,
 )
 
@@ -70,6 +72,8 @@ def with_learned(settings: Settings, source: Tokenizer, target: Vocabulary) -> S
 
     def values(side: Side) -> dict[str, Any]:
         vocabulary, requested = learned[side], tokenizer.of_side(side)
+        if isinstance(vocabulary, FeatureTokenizer):
+            vocabulary = vocabulary.source
         imported = requested.model is not None
         kind = vocabulary.kind if imported else requested.kind
         form = vocabulary.rules.form if imported else requested.normalization
@@ -162,7 +166,23 @@ class VocabularyLearner(NamedTuple):
         # all spaces, because the model must be able to produce each training target.
         text = self.counts.source
         keep = text is not None and text.extra_spaces >= max(_MIN_SPACES_SHARE * text.lines, 1)
-        return self._learn((pair.source for pair in self._weighted()), "source", name, where, keep)
+        if not self.files.has_features:
+            lines = (pair.source for pair in self._weighted())
+            return self._learn(lines, "source", name, where, keep)
+        lines = (source_of(pair.source) for pair in self._weighted())
+        return self._with_features(self._learn(lines, "source", name, where, keep))
+
+    def _with_features(self, tokenizer: Tokenizer) -> Tokenizer:
+        """Adds the features of the training text to a tokenizer."""
+        separator = self.settings.data.features_separator
+        known = FeatureTokenizer(tokenizer, Labels(["-"]), separator)
+        counts: Counter[str] = Counter()
+        for pair in self._weighted():
+            counts.update(known.split(pair.source)[1])
+        if not counts:
+            raise InputError(f"{self.files}: no pair has features (data.columns)")
+        self.notice(f"{len(counts):,} features, separated by {separator!r}")
+        return FeatureTokenizer(tokenizer, Labels(sorted(counts)), separator)
 
     def _learn(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,17 +42,20 @@ class CSession:
         finally:
             lib.delete_options(options)
 
-    def run(self, signature: Signature, texts: Sequence[bytes]) -> dict[str, list[Any]]:
-        """Runs a signature whose only input is UTF-8 text. Returns a flat list for each output."""
+    def run(
+        self, signature: Signature, texts: Mapping[str, Sequence[bytes]]
+    ) -> dict[str, list[Any]]:
+        """Runs a signature whose inputs are UTF-8 text. Returns a flat list for each output."""
         lib = self._library
-        (text_input,) = signature.inputs.values()
+        count = len(signature.inputs)
+        feeds = [self._output(info.name) for info in signature.inputs.values()]
         fetches = [self._output(info.name) for info in signature.outputs.values()]
         results = (Pointer * len(fetches))()
-        tensor = lib.strings(texts)
+        tensors = [lib.strings(texts[name]) for name in signature.inputs]
         try:
             lib.run(
                 *(self._session, None),
-                *((Output * 1)(self._output(text_input.name)), (Pointer * 1)(tensor), 1),
+                *((Output * count)(*feeds), (Pointer * count)(*tensors), count),
                 *((Output * len(fetches))(*fetches), results, len(fetches)),
                 *(None, 0, None),
             )
@@ -60,7 +63,8 @@ class CSession:
         except LibraryError as error:
             raise InputError(f"{self._version}: cannot be run: {error}") from None
         finally:
-            lib.delete_strings(tensor, len(texts))
+            for name, tensor in zip(signature.inputs, tensors, strict=True):
+                lib.delete_strings(tensor, len(texts[name]))
             for result in results:
                 if result:
                     lib.delete_tensor(result)

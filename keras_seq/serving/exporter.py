@@ -29,6 +29,9 @@ class Exporter(Protocol):
     def module(self, model: Any) -> SignatureModule:
         """Returns the module to save, built from the model of the run or from an ensemble."""
 
+    def requests(self, texts: Sequence[str]) -> dict[str, list[str]]:
+        """Converts texts to the inputs of the signatures of text, by name."""
+
     def encode(self, texts: Sequence[str]) -> dict[str, list[Any]]:
         """Converts texts to the inputs of the signature `ids`, by name."""
 

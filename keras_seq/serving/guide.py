@@ -8,6 +8,7 @@ import textwrap
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from keras_seq.serving.exporter import Exporter
@@ -157,19 +158,26 @@ class GuideParts:
 def text_guide(exporter: Exporter, example: str, example_output: str) -> GuideParts:
     """Returns the guide of a model with text input. The guide shows `example` and its output."""
     # A JSON string is also a Python string literal with the same value.
-    literal = json.dumps(example, ensure_ascii=False)
+    inputs = {name: values[0] for name, values in exporter.requests([example]).items()}
+    literals = {name: json.dumps(text, ensure_ascii=False) for name, text in inputs.items()}
+    # Without other inputs, an instance may be the text alone.
+    instance: Any = inputs["text"] if len(inputs) == 1 else inputs
+    literal = json.dumps(instance, ensure_ascii=False)
     printed = ", ".join(f'prediction["{name}"]' for name in exporter.outputs)
     return GuideParts(
         writer="`keras-seq export`",
         purpose="takes text and returns text",
         items="texts",
         padding=_TEXT_PADDING,
-        curl_data=shlex.quote(json.dumps({"instances": [example]}, ensure_ascii=False)),
+        curl_data=shlex.quote(json.dumps({"instances": [instance]}, ensure_ascii=False)),
         rest_body=f'body = json.dumps({{"instances": [{literal}]}}).encode()',
         rest_print=f"""\
     for prediction in json.load(response)["predictions"]:
         print({printed})""",
-        grpc_inputs=f'request.inputs["text"].CopyFrom(tf.make_tensor_proto([{literal}]))',
+        grpc_inputs="\n".join(
+            f'request.inputs["{name}"].CopyFrom(tf.make_tensor_proto([{text}]))'
+            for name, text in literals.items()
+        ),
         output=exporter.outputs[0],
         example_output=example_output,
         description=exporter.describe(),

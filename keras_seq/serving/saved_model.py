@@ -99,6 +99,7 @@ def export_saved_model(
                 inputs,
                 expected,
                 batch_size=batch_size,
+                requests=exporter.requests,
                 encode=exporter.encode if ids_only else None,
                 decode=exporter.decode if ids_only else None,
             )
@@ -107,7 +108,8 @@ def export_saved_model(
                 f"{exporter.verb} them; loaded in {seconds:.2f} s"
             )
         if not ids_only:
-            write_warmup(version, _warmup_batches(run, exporter, batch_size))
+            batches = _warmup_batches(run, exporter, batch_size)
+            write_warmup(version, [exporter.requests(batch) for batch in batches])
 
     version = publish_version(base, write)
     if not ids_only:

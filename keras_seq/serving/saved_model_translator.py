@@ -90,7 +90,14 @@ class SavedModelTranslator(LineTranslator):
             yield from rows
 
     def _search(self, texts: list[bytes]) -> list[list[Hypothesis]]:
-        outputs = self.load()._session.run(self._signature, texts)
+        inputs = {"text": texts}
+        if "features" in self._signature.inputs:
+            parts = [text.partition(b"\t") for text in texts]
+            inputs = {
+                "text": [source for source, _, _ in parts],
+                "features": [features for _, _, features in parts],
+            }
+        outputs = self.load()._session.run(self._signature, inputs)
         size = self.n_best
         if any(len(values) != len(texts) * size for values in outputs.values()):
             raise InputError(
@@ -130,11 +137,12 @@ def _n_best_signature(version: Path) -> Signature:
 
 def _num_hypotheses(signature: Signature) -> int:
     """Returns the number of translations per line, or 0 if a signature does not translate text."""
-    inputs = [(info.dtype, len(info.shape or ())) for info in signature.inputs.values()]
+    inputs = {name: (info.dtype, len(info.shape or ())) for name, info in signature.inputs.items()}
     dtypes = {name: info.dtype for name, info in signature.outputs.items()}
     shapes = {(info.shape or ())[1:] for info in signature.outputs.values()}
     if (
-        inputs != [("DT_STRING", 1)]
+        set(inputs) not in ({"text"}, {"text", "features"})
+        or set(inputs.values()) != {("DT_STRING", 1)}
         or dtypes != {"translation": "DT_STRING", "score": "DT_FLOAT", "truncated": "DT_BOOL"}
         or len(shapes) != 1
     ):

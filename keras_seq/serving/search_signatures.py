@@ -10,6 +10,7 @@ import tensorflow as tf
 from keras_seq.inference.search import make_search
 from keras_seq.search import SearchResult
 from keras_seq.search.hypotheses import NEG_INF
+from keras_seq.serving.feature_graph import join_features
 from keras_seq.serving.signature_module import (
     padding_steps,
     signature,
@@ -20,7 +21,7 @@ from keras_seq.serving.signature_module import (
 from keras_seq.serving.text_graph import TextGraph
 from keras_seq.serving.word_piece_graph import text_graph
 from keras_seq.settings import SearchSettings
-from keras_seq.text import EOS_ID, PAD_ID, UNK_ID, Tokenizer
+from keras_seq.text import EOS_ID, PAD_ID, UNK_ID, FeatureTokenizer, Tokenizer
 
 # Shape letters: B batch, S source steps, P prompt steps, Z latent units, N n-best, L steps.
 
@@ -53,7 +54,8 @@ def translation_signatures(
         joint = target_tokenizer is source_tokenizer
         return source, source if joint else text_graph(target_tokenizer)
 
-    return _signatures(search_ids, text_graphs, max_characters, max_length, output)
+    has_features = isinstance(source_tokenizer, FeatureTokenizer)
+    return _signatures(search_ids, text_graphs, max_characters, max_length, output, has_features)
 
 
 def generation_signatures(
@@ -103,8 +105,13 @@ def _signatures(
     max_characters: int,
     max_length: int,
     output: str,
+    has_features: bool = False,
 ) -> dict[str, Any]:
-    """Builds the signatures `ids`, `n_best`, and `serving_default`, which returns the best text."""
+    """Builds the signatures `ids`, `n_best`, and `serving_default`, which returns the best text.
+
+    If `has_features`, the last two have a second input `features` `(B,)`.
+    """
+    inputs = dict.fromkeys(("text", "features") if has_features else ("text",), (1, tf.string))
 
     @signature(ids=(2, tf.int32))
     def ids(ids: Any) -> dict[str, Any]:
@@ -116,8 +123,10 @@ def _signatures(
             "truncated": result.truncated,
         }
 
-    @signature(text=(1, tf.string))
-    def n_best(text: Any) -> dict[str, Any]:
+    @signature(**inputs)
+    def n_best(text: Any, features: Any = None) -> dict[str, Any]:
+        if has_features:
+            text = join_features(text, features)
         source, target = text_graphs()
         tokens, truncated = source.encode(text, max_characters, max_length)
         result = ids(tokens)
@@ -129,9 +138,10 @@ def _signatures(
             "truncated": (result["length"] > 0) & (result["truncated"] | truncated[:, None]),
         }
 
-    @signature(text=(1, tf.string))
-    def serving_default(text: Any) -> dict[str, Any]:
-        return {name: values[:, 0] for name, values in n_best(text).items()}
+    @signature(**inputs)
+    def serving_default(text: Any, features: Any = None) -> dict[str, Any]:
+        outputs = n_best(text, features) if has_features else n_best(text)
+        return {name: values[:, 0] for name, values in outputs.items()}
 
     return {"ids": ids, "n_best": n_best, "serving_default": serving_default}
 

@@ -18,8 +18,9 @@ from keras_seq.text.word_characters import WORD_END
 _OPERATIONS = tf.load_op_library(text_library(SENTENCEPIECE))
 _NORMALIZING = tf.load_op_library(text_library(NORMALIZING))
 
-# RE2 pattern that matches empty text and text for which `str.isspace` returns True.
-_BLANK = r"[\p{Z}\t-\r\x1C-\x1F\x{85}]*"
+# RE2 pattern of a character for which `str.isspace` returns True.
+SPACES = r"[\p{Z}\t-\r\x1C-\x1F\x{85}]"
+_BLANK = f"{SPACES}*"
 
 
 class TextGraph:

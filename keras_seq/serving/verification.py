@@ -22,6 +22,7 @@ def verify_saved_model(
     expected: Sequence[str],
     *,
     batch_size: int,
+    requests: Callable[[Sequence[str]], dict[str, list[str]]] = lambda texts: {"text": [*texts]},
     encode: Callable[[Sequence[str]], dict[str, list[Any]]] | None = None,
     decode: Callable[[list[Any]], list[str]] | None = None,
 ) -> float:
@@ -29,9 +30,10 @@ def verify_saved_model(
 
     The process imports only TensorFlow and tensorflow-text, and loads the model into a session as
     a model server does. `expected` contains the exact output for each of `sources`. `batch_size` is
-    the number of texts per call. For a signature without text operations, `encode` converts texts
-    to inputs by name, and `decode` converts outputs to texts. Returns the load time in seconds.
-    Raises InputError if the export cannot be run, or an output differs.
+    the number of texts per call. `requests` converts texts to inputs of text, by name. For a
+    signature without text operations, `encode` converts texts to inputs by name, and `decode`
+    converts outputs to texts. Returns the load time in seconds. Raises InputError if the export
+    cannot be run, or an output differs.
     """
     allowed = ALLOWED if encode is None else ALLOWED - TEXT
     if forbidden := operations(version) - allowed:
@@ -41,7 +43,7 @@ def verify_saved_model(
         )
     starts = range(0, len(sources), batch_size)
     texts = [list(sources[start : start + batch_size]) for start in starts]
-    batches = [{"text": batch} if encode is None else encode(batch) for batch in texts]
+    batches = [(requests if encode is None else encode)(batch) for batch in texts]
     response = _run({"model": str(version), "text": encode is None, "batches": batches})
     outputs = [output for batch in response["outputs"] for output in batch]
     require_equal(sources, outputs if decode is None else decode(outputs), expected)

@@ -11,18 +11,22 @@ WARMUP_FILE = Path("assets.extra", "tf_serving_warmup_requests")
 MAX_REQUESTS = 1000
 
 
-def write_warmup(version: Path, batches: Sequence[Sequence[str]]) -> Path:
+def write_warmup(version: Path, batches: Sequence[Mapping[str, Sequence[str]]]) -> Path:
     """Writes warm-up requests of text into a SavedModel, so that clients avoid the slow first run.
 
-    Returns the path of the file. Raises ValueError unless there are 1 to `MAX_REQUESTS` requests.
+    A request maps input names to strings. Returns the path of the file. Raises ValueError unless
+    there are 1 to `MAX_REQUESTS` requests.
     """
     import tensorflow as tf
 
-    if any(isinstance(lines, str) for lines in batches):
-        raise ValueError("a request must be a sequence of strings, received one string")
+    if any(isinstance(lines, str) for batch in batches for lines in batch.values()):
+        raise ValueError("an input must be a sequence of strings, received one string")
     requests = [
-        {"text": tf.make_tensor_proto(list(lines), dtype=tf.string, shape=[len(lines)])}
-        for lines in batches
+        {
+            name: tf.make_tensor_proto(list(lines), dtype=tf.string, shape=[len(lines)])
+            for name, lines in batch.items()
+        }
+        for batch in batches
     ]
     return write_warmup_tensors(version, requests)
 

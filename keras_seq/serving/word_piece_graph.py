@@ -7,9 +7,10 @@ from typing import Any
 import tensorflow as tf
 from tensorflow_text.core.pybinds import pywrap_fast_wordpiece_tokenizer_model_builder as builder
 
+from keras_seq.serving.feature_graph import FeatureGraph
 from keras_seq.serving.http.text_libraries import NORMALIZING, WORD_PIECES, text_library
 from keras_seq.serving.text_graph import TextGraph
-from keras_seq.text import Tokenizer, WordPieceTokenizer
+from keras_seq.text import FeatureTokenizer, Tokenizer, WordPieceTokenizer
 from keras_seq.text.word_piece_tokenizer import IDEOGRAPHS, MAX_WORD_BYTES
 
 _NORMALIZING = tf.load_op_library(text_library(NORMALIZING))
@@ -59,10 +60,12 @@ class WordPieceGraph(TextGraph):
 
 
 def text_graph(tokenizer: Tokenizer) -> TextGraph:
-    """Returns the graph operations of a SentencePiece or word-piece tokenizer.
+    """Returns the graph operations of a tokenizer of any kind.
 
     Call it inside the `tf.function` that uses the result.
     """
     if isinstance(tokenizer, WordPieceTokenizer):
         return WordPieceGraph(tokenizer)
+    if isinstance(tokenizer, FeatureTokenizer):
+        return FeatureGraph(tokenizer)
     return TextGraph(tokenizer)

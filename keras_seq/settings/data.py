@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from keras_seq.settings.section import Section, a_choice, a_number, a_text
 
@@ -24,7 +24,14 @@ class DataSettings(Section):
         "File of text<TAB>label lines, or CSV; for taggers of text<TAB>tags, with one tag per word."
     )
     columns: str | None = a_text(
-        "Columns of `pairs` or `labeled`, by number or header, such as source=1,target=3."
+        "Columns of `pairs` or `labeled`, by number or header, such as source=1,target=3; pairs "
+        "may have features=2."
+    )
+    features_separator: str = Field(
+        default=";",
+        min_length=1,
+        max_length=100,
+        description="Separator of the features of a pair.",
     )
     weights: str | list[str] | None = a_text(
         "File of numbers, the weight of each pair in the loss."
@@ -55,6 +62,15 @@ class DataSettings(Section):
     class_weights: Literal["none", "balanced"] = a_choice(
         "none", "Weights of lines by label; balanced: each label has the same total weight."
     )
+
+    @property
+    def has_features(self) -> bool:
+        """True if the sources have features."""
+        from keras_seq.text import PAIR, parse_columns
+
+        if self.columns is None or (self.pairs is None and self.prepared is None):
+            return False
+        return parse_columns(self.columns, PAIR).has_features
 
     @model_validator(mode="after")
     def _weights_are_not_negative(self) -> DataSettings:

@@ -6,6 +6,7 @@ from typing import Any
 from keras_seq.inference.predictor import CHARACTERS_PER_TOKEN
 from keras_seq.run import Run
 from keras_seq.settings import Settings
+from keras_seq.text import FeatureTokenizer, split_features
 
 
 class TextExporter:
@@ -23,6 +24,12 @@ class TextExporter:
 
     def inputs(self) -> list[str]:
         return self._run.valid_lines()[0]
+
+    def requests(self, texts: Sequence[str]) -> dict[str, list[str]]:
+        if not isinstance(self._run.source_tokenizer, FeatureTokenizer):
+            return {"text": list(texts)}
+        text, features = split_features(texts)
+        return {"text": text, "features": features}
 
     def encode(self, texts: Sequence[str]) -> dict[str, list[Any]]:
         return {"ids": [list(row) for row in self._run.source_tokenizer.encode(list(texts))]}

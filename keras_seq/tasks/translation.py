@@ -11,7 +11,7 @@ from keras_seq.settings import BackboneSettings, SearchSettings, Settings
 from keras_seq.settings.monitors import TEXT_MONITORS
 from keras_seq.tasks.task import Task, make_model, rows_of_ids
 from keras_seq.tasks.text_exporter import TextExporter
-from keras_seq.text import PAIR
+from keras_seq.text import PAIR, FeatureTokenizer
 
 if TYPE_CHECKING:
     from keras_seq.evaluation.values import TestSet
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from keras_seq.training.validator import Batches, Report
 
 _MEANING = """\
-`serving_default`, the signature used above: `text`, one string a row. For each row:
+`serving_default`, the signature used above: `text`, one string a row{features}. For each row:
 
 * `translation`: the best translation found; empty for a blank text.
 * `score`: its log-probability, normalized by its length as the search settings say. It ranks the
@@ -212,7 +212,15 @@ class TranslationExporter(TextExporter):
 
     def describe(self) -> str:
         search = self._settings.search
-        meaning = _MEANING.format(max_source_length=self.limit, max_length=search.max_length)
+        tokenizer, features = self._run.source_tokenizer, ""
+        if isinstance(tokenizer, FeatureTokenizer):
+            separator = tokenizer.separator
+            features = (
+                f", and `features`, one string a row, with {separator!r} between two features"
+            )
+        meaning = _MEANING.format(
+            max_source_length=self.limit, max_length=search.max_length, features=features
+        )
         return meaning + searched(search)
 
 

@@ -5,6 +5,7 @@ from .column_choice import LABELED, PAIR, TAGGED, Roles, parse_columns
 from .cutting import SubwordSampling, subword_sampling
 from .dates import DateCorpus, date_corpus, date_pairs
 from .errors import InputError, Notice
+from .feature_tokenizer import FeatureTokenizer, source_of, split_features
 from .imported import import_tokenizer
 from .labeled_lines import read_labeled
 from .labels import FIRST_LABEL, Labels
@@ -37,6 +38,7 @@ __all__ = [
     "WORD_CHARACTERS",
     "DateCorpus",
     "Example",
+    "FeatureTokenizer",
     "Form",
     "InputError",
     "KINDS",
@@ -74,6 +76,8 @@ __all__ = [
     "read_pairs",
     "read_table",
     "read_word_vectors",
+    "source_of",
+    "split_features",
     "subword_sampling",
     "tokenizer_from_bytes",
     "tokens_by_offsets",

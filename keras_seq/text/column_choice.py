@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -11,6 +12,8 @@ from .errors import InputError
 Roles = tuple[str, str]
 
 PAIR: Roles = ("source", "target")
+# A third column that pairs may have.
+FEATURES = "features"
 LABELED: Roles = ("text", "label")
 TAGGED: Roles = ("text", "tags")
 
@@ -19,36 +22,43 @@ _SHOWN_CHARACTERS = 30
 
 
 class ColumnChoice(NamedTuple):
-    """Two selected columns of a table, and their text in `data.columns`.
+    """Two or three selected columns of a table, and their text in `data.columns`.
 
-    A column is an index, counted from 0, or a name in the header.
+    A column is an index, counted from 0, or a name in the header. The third has the features of
+    pairs.
     """
 
     text: str
-    columns: tuple[int | str, int | str]
+    columns: tuple[int | str, ...]
+
+    @property
+    def has_features(self) -> bool:
+        """True if a column of features is selected."""
+        return len(self.columns) == 3
 
     @property
     def has_header(self) -> bool:
         """True if a column is selected by name."""
         return any(isinstance(column, str) for column in self.columns)
 
-    def indices(self, header: Sequence[str], where: str) -> tuple[int, int]:
-        """Returns the indices of the two columns, counted from 0.
+    def indices(self, header: Sequence[str], where: str) -> tuple[int, ...]:
+        """Returns the indices of the columns, counted from 0.
 
         Raises InputError, with `where` as `FILE:LINE` of the header, if a name is missing or occurs
         twice, or if both roles select the same column.
         """
         names = header_names(header)
-        first, second = (self._index(column, names, where) for column in self.columns)
-        if first == second:
-            raise InputError(
-                f"{where}: --columns {self} names column {first + 1} twice, expected two different "
-                "columns"
-            )
-        return first, second
+        indices = tuple(self._index(column, names, where) for column in self.columns)
+        for index in indices:
+            if indices.count(index) > 1:
+                raise InputError(
+                    f"{where}: --columns {self} names column {index + 1} twice, expected different "
+                    "columns"
+                )
+        return indices
 
     def is_in(self, header: Sequence[str]) -> bool:
-        """Tests if a header has both columns."""
+        """Tests if a header has all columns."""
         names = header_names(header)
         return all(
             column < len(names) if isinstance(column, int) else column in names
@@ -75,7 +85,8 @@ def parse_columns(text: str, roles: Roles) -> ColumnChoice:
     """Parses the value of `data.columns`, such as `source=1,target=3`.
 
     A column is a number from 1 or a name in the header. `roles` are the words before the equals
-    signs, in any order. Raises InputError if the text has a different form or a column twice.
+    signs, in any order; pairs may have the column `features`, too. Raises InputError if the text
+    has a different form or a column twice.
 
     Example:
 
@@ -83,21 +94,24 @@ def parse_columns(text: str, roles: Roles) -> ColumnChoice:
     ('english', 2)
     """
     columns: dict[str, int | str] = {}
-    for left, right in (roles, roles[::-1]):
+    longest = (*roles, FEATURES) if roles == PAIR else roles
+    orders = (order for names in (longest, roles) for order in itertools.permutations(names))
+    for order in orders:
         # A name in a header may contain commas and equals signs.
-        match = re.fullmatch(rf"\s*{left}\s*=(.+),\s*{right}\s*=(.+)", text, flags=re.DOTALL)
+        pattern = ",".join(rf"\s*{role}\s*=(.+)" for role in order)
+        match = re.fullmatch(pattern, text, flags=re.DOTALL)
         if match is not None:
-            columns = {left: _column(match[1]), right: _column(match[2])}
+            columns = dict(zip(order, map(_column, match.groups()), strict=True))
             break
     if not columns or "" in columns.values() or -1 in columns.values():
         raise InputError(
             f"data.columns: received {short(text)}, expected {roles[0]}=COLUMN,{roles[1]}=COLUMN "
             "with numbers of columns, from 1, or names in the first line"
         )
-    first, second = (columns[role] for role in roles)
-    if first == second:
-        raise InputError(f"data.columns: received {short(text)}, expected two different columns")
-    return ColumnChoice(text, (first, second))
+    chosen = tuple(columns[role] for role in longest if role in columns)
+    if len(set(chosen)) < len(chosen):
+        raise InputError(f"data.columns: received {short(text)}, expected different columns")
+    return ColumnChoice(text, chosen)
 
 
 def header_names(header: Sequence[str]) -> list[str]:

@@ -159,6 +159,13 @@ class PairFiles:
         return "labeled" in self.names
 
     @property
+    def has_features(self) -> bool:
+        """True if the sources are followed by a tab and features; see `FeatureTokenizer`."""
+        if self.columns is None or self.is_labeled:
+            return False
+        return parse_columns(self.columns, PAIR).has_features
+
+    @property
     def has_alignments(self) -> bool:
         return "alignments" in self.names
 

@@ -36,11 +36,12 @@ def read_table(
     as delimiters. Any other file is tab-separated, and quotes are text unless the first 1,000 lines
     are quoted as by `csv.writer`. A line break within a quoted field becomes a space.
 
-    `columns` selects two columns, as `"source=1,target=3"`: numbers from 1, or names in a header.
-    If both are numbers, the first line is a pair. Without `columns` the file must have two columns,
-    and a first line with common column names is skipped. Two other layouts are recognized: three
-    columns with a license that begins with "CC-BY" (Anki decks of Tatoeba sentences), and number,
-    text, number, text (Tatoeba itself).
+    `columns` selects two columns, as `"source=1,target=3"`: numbers from 1, or names in a header. A
+    third, `features`, follows the source after a tab (see `FeatureTokenizer`). If all are numbers,
+    the first line is a pair. Without `columns` the file must have two columns, and a first line
+    with common column names is skipped. Two other layouts are recognized: three columns with a
+    license that begins with "CC-BY" (Anki decks of Tatoeba sentences), and number, text, number,
+    text (Tatoeba itself).
 
     `notice` is called with a line for each choice. Raises InputError like `read_lines`; if
     `columns` is invalid; or, while iterating, if a line lacks the columns.
@@ -70,7 +71,7 @@ def numbered_pairs(
 
 
 class _Layout(NamedTuple):
-    """The two columns to read, counted from 0, and the allowed number of columns of a table.
+    """The columns to read, counted from 0, and the allowed number of columns of a table.
 
     `notice` is a message about the detected columns, or None if they are obvious.
     """
@@ -81,6 +82,7 @@ class _Layout(NamedTuple):
     maximum: int
     skip: int = 0
     notice: str | None = None
+    features: int | None = None
 
 
 def _read(
@@ -102,7 +104,7 @@ def _read(
     if layout.notice is not None:
         notice(f"{name}:1: {layout.notice}")
     all_lines = itertools.chain(sample, lines)
-    if not form.quoted and layout[:4] == (0, 1, 2, 2):
+    if not form.quoted and layout[:4] == (0, 1, 2, 2) and layout.features is None:
         between = f"{roles[0]} and {roles[1]}"
         pair_lines = itertools.islice(all_lines, layout.skip, None)
         for number, line in enumerate(pair_lines, 1 + layout.skip):
@@ -145,6 +147,8 @@ def _read_columns(
         if index < layout.skip:
             continue
         first, second = row[layout.first], row[layout.second]
+        if layout.features is not None:
+            first = "\t".join(text.replace("\t", " ") for text in (first, row[layout.features]))
         if "\n" in first or "\n" in second:
             breaks += first.count("\n") + second.count("\n")
             first, second = first.replace("\n", " "), second.replace("\n", " ")
@@ -155,11 +159,12 @@ def _read_columns(
 
 def _selected_layout(name: str, form: TableFormat, choice: ColumnChoice) -> _Layout:
     header = form.rows[0]
-    first, second = choice.indices(header, f"{name}:1")
-    needed = max(first, second) + 1
+    first, second, *features = choice.indices(header, f"{name}:1")
+    needed = max(first, second, *features) + 1
     # An unquoted delimiter within a text shifts the columns, so a line must not have more columns
     # than the first line. In CSV, whose text often has delimiters, it must not have fewer either.
-    layout = _Layout(first, second, max(needed, len(header) if form.quoted else 0), len(header))
+    least = max(needed, len(header) if form.quoted else 0)
+    layout = _Layout(first, second, least, len(header), features=next(iter(features), None))
     if choice.has_header:
         return layout._replace(skip=1)
     if needed <= len(header) and is_header([header[first], header[second]]):
@@ -225,7 +230,7 @@ def _count_error(
         return InputError(f"{where}: a blank line, expected {layout.minimum} columns")
     columns = "1 column" if len(fields) == 1 else f"{len(fields):,} columns"
     received = f"{where}: {columns} ({show_columns(fields)})"
-    needed = max(layout.first, layout.second) + 1
+    needed = max(layout.first, layout.second, layout.features or 0) + 1
     if choice is not None and len(fields) < needed:
         return InputError(f"{received}, expected at least {needed} for --columns {choice}")
     if len(fields) < layout.minimum:

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any, NoReturn, Self
 
 from .errors import InputError
+from .feature_tokenizer import FeatureTokenizer, is_feature_tokenizer
 from .learning import without_surrogates
 from .normalization import SPACE_MARK
 from .special_ids import BOS_ID, EOS_ID, PAD_ID, UNK_ID
@@ -215,6 +216,8 @@ class WordPieceTokenizer(Tokenizer):
 
 def tokenizer_from_bytes(model: bytes) -> Tokenizer:
     """Builds a tokenizer of any kind from untrusted output of its `to_bytes`; raises InputError."""
+    if is_feature_tokenizer(model):
+        return FeatureTokenizer.from_bytes(model)
     # A SentencePiece model never begins with a brace.
     kind = WordPieceTokenizer if model[:1] == b"{" else Tokenizer
     return kind.from_bytes(model)

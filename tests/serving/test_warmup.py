@@ -26,7 +26,7 @@ def saved_model(tmp_path_factory):
 
 def test_each_warmup_request_runs_on_the_saved_model(saved_model):
     """Runs each request by the input names of its signature, as a server does."""
-    path = write_warmup(saved_model, BATCHES)
+    path = write_warmup(saved_model, [{"text": lines} for lines in BATCHES])
     assert path == saved_model / "assets.extra" / "tf_serving_warmup_requests"
     answers = []
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
@@ -48,7 +48,7 @@ def test_each_warmup_request_runs_on_the_saved_model(saved_model):
 
 
 def test_warmup_calls_the_default_signature_even_without_rows(saved_model):
-    path = write_warmup(saved_model, [["a"], []])
+    path = write_warmup(saved_model, [{"text": ["a"]}, {"text": []}])
     logs = [
         prediction_log_pb2.PredictionLog.FromString(record.numpy())
         for record in tf.data.TFRecordDataset(str(path))
@@ -60,7 +60,7 @@ def test_warmup_calls_the_default_signature_even_without_rows(saved_model):
     assert [values.tolist() for values in lines] == [[b"a"], []]
 
 
-@pytest.mark.parametrize("batches", [[], [["a"]] * 1001, ["one string"]])
+@pytest.mark.parametrize("batches", [[], [{"text": ["a"]}] * 1001, [{"text": "one string"}]])
 def test_invalid_warmup_batches_raise_value_error(saved_model, batches):
     with pytest.raises(ValueError, match="must be"):
         write_warmup(saved_model, batches)

@@ -164,7 +164,7 @@ def test_header_name_with_commas_and_equals_signs_can_be_chosen(make):
         ("a.tsv", "x\ty\n", "source=x,target=z", "a.tsv:1: no column 'z' in the header (1 'x', 2 "
          "'y'): give another name or a number in --columns"),
         ("a.tsv", "x\ty\tx\n", "source=x,target=y", "a.tsv:1: 2 columns 'x' in the header"),
-        ("a.tsv", "x\ty\n", "source=x,target=1", "names column 1 twice, expected two different"),
+        ("a.tsv", "x\ty\n", "source=x,target=1", "names column 1 twice, expected different"),
         ("a.tsv", "a\tb\tc\n", None, "a.tsv:1: 3 columns (1 'a', 2 'b', 3 'c'), expected 2: "
          "choose two, as in --columns source=1,target=2"),
         ("a.tsv", "a b\n", None, "a.tsv:1: no tab, expected one between source and target"),
@@ -197,6 +197,23 @@ def test_many_and_long_columns_are_shortened_in_messages(make):
 )  # fmt: skip
 def test_malformed_choice_of_columns_is_refused(make, columns):
     assert refusal(make("a\tb\n"), columns=columns).startswith("data.columns: received ")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "columns"),
+    [
+        ("a.tsv", "walk\twalks\tV;3\n", "source=1,target=2,features=3"),
+        ("a.tsv", "V;3\twalk\twalks\n", "features=1,target=3,source=2"),
+        ("a.csv", "form,what,lemma\nwalks,V;3,walk\n", "source=lemma,target=form,features=what"),
+    ],
+)
+def test_features_follow_the_source_after_a_tab(make, name, content, columns):
+    assert read(make(content, name), columns=columns)[0] == [("walk\tV;3", "walks")]
+
+
+def test_tab_within_a_source_with_features_becomes_a_space(make):
+    path = make('"a\tb",c,V\n', "a.csv")
+    assert read(path, columns="source=1,target=2,features=3")[0] == [("a b\tV", "c")]
 
 
 def test_roles_of_labeled_lines_are_text_and_label_or_tags():

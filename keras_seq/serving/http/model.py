@@ -149,11 +149,13 @@ class LoadedModel:
         signature = self.signatures.get("serving_default")
         if signature is None:
             raise ModelError(f"no signature serving_default; its signatures: {names}")
+        has_features = set(signature.inputs) == {"text", "features"}
         for name, info in signature.inputs.items():
-            if len(signature.inputs) > 1 or info.dtype != "DT_STRING" or info.shape != (None,):
+            is_text = info.dtype == "DT_STRING" and info.shape == (None,)
+            if not is_text or (len(signature.inputs) > 1 and not has_features):
                 raise ModelError(
-                    "serving_default must take one input, text of shape [?]; it takes "
-                    f"{name}: {info.dtype} {info.shape}"
+                    "serving_default must take one input, text of shape [?], or text and features; "
+                    f"it takes {name}: {info.dtype} {info.shape}"
                 )
 
 

@@ -1,0 +1,130 @@
+"""Pairs with features: training, translation, evaluation, export and wrong input."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+from serving.test_saved_model import Served
+
+import keras_seq
+from keras_seq.run import Run
+from keras_seq.serving import SavedModelTranslator, export_saved_model
+from keras_seq.settings import SettingsError
+from keras_seq.text import FeatureTokenizer, InputError
+
+COLUMNS = "source=1,target=2,features=3"
+ENDINGS = {"PL": "s", "PST": "ed", "ING": "ing"}
+STEMS = ["walk", "talk", "look", "cook", "jump", "play", "call", "kick", "open", "form"]
+
+
+def write_forms(path, stems=STEMS):
+    lines = [
+        f"{stem}\t{stem}{ending}\tX;{name}\n" for stem in stems for name, ending in ENDINGS.items()
+    ]
+    path.write_text("".join(lines))
+    return path
+
+
+def train_forms(folder, **overrides):
+    folder.mkdir(parents=True, exist_ok=True)
+    data = write_forms(folder / "forms.tsv")
+    values = {
+        "data.pairs": str(data),
+        "data.valid_pairs": str(data),
+        "data.columns": COLUMNS,
+        "data.concatenation": 0.0,
+        "model.members": 1,
+        "model.embedding_units": 32,
+        "model.encoder_units": 32,
+        "model.decoder_units": 64,
+        "model.dropout": 0.0,
+        "training.batch_tokens": 400,
+        "training.learning_rate": 0.01,
+        "training.schedule": "constant",
+        "training.ema": 0.9,
+        "training.max_steps": 150,
+        "training.validate_every": 75,
+        "training.checkpoint_every": 75,
+    }
+    values |= {key.replace("__", "."): value for key, value in overrides.items()}
+    settings = keras_seq.load_settings(preset="rnn-symbols", overrides=values)
+    keras_seq.train(settings, folder / "run", notice=[].append)
+    return folder / "run"
+
+
+@pytest.fixture(scope="module")
+def forms_run(tmp_path_factory):
+    return train_forms(tmp_path_factory.mktemp("forms"))
+
+
+LINES = [f"{stem}\tX;{name}" for stem in STEMS[:4] for name in ENDINGS]
+FORMS = [f"{stem}{ending}" for stem in STEMS[:4] for ending in ENDINGS.values()]
+
+
+@pytest.mark.slow
+def test_features_decide_the_form(forms_run, keras_seq_command):
+    tokenizer = Run.open(forms_run).source_tokenizer
+    assert isinstance(tokenizer, FeatureTokenizer)
+    assert tokenizer.features.names == ("ING", "PL", "PST", "X")
+    assert keras_seq.Translator.load(forms_run)(LINES) == FORMS
+    stdin = b"walk\tX;PST\nwalk\nwalk\tX;FUT\n"
+    outcome = keras_seq_command("translate", forms_run, stdin=stdin)
+    assert outcome.code == 0 and outcome.lines[0] == "walked"
+    assert (
+        "lines 1 to 3: 1 without features after a tab; the feature 'FUT' is not in the training "
+        "text" in outcome.err
+    )
+
+
+@pytest.mark.slow
+def test_features_are_read_by_evaluate(forms_run, tmp_path, keras_seq_command):
+    run = shutil.copytree(forms_run, tmp_path / "run")
+    test = write_forms(tmp_path / "test.tsv", ["walk", "cook"])
+    outcome = keras_seq_command("evaluate", run, "--pairs", test, "-m", "exact", "--json")
+    assert outcome.code == 0, outcome.err
+    assert json.loads(outcome.out)["metrics"]["exact"]["value"] == 100.0
+    options = ["--pairs", test, "--columns", "source=1,target=2"]
+    outcome = keras_seq_command("evaluate", run, *options)
+    assert outcome.code == 2 and "expected the column of features" in outcome.error
+
+
+@pytest.mark.slow
+def test_export_has_an_input_of_features(forms_run, tmp_path):
+    notices = []
+    version = export_saved_model(
+        Run.open(forms_run), tmp_path / "served", verify=10, notice=notices.append
+    )
+    assert "10 lines of the validation text come out" in notices[0]
+    served = Served(version)
+    parts = [line.split("\t") for line in [*LINES, "walk\tX; FUT ;", "\tX", "talk\t"]]
+    columns = [
+        np.array([part.encode() for part in column], object) for column in zip(*parts, strict=True)
+    ]
+    answer = served("serving_default", text=columns[0], features=columns[1])
+    loaded = keras_seq.Translator.load(forms_run)
+    expected = loaded(["\t".join(pair) for pair in parts])
+    assert [text.decode() for text in answer["translation"]] == expected
+    assert SavedModelTranslator(version)(LINES) == FORMS
+    guide = (tmp_path / "served" / "serving" / "README.md").read_text()
+    assert 'request.inputs["features"]' in guide and "`features`, one string a row" in guide
+
+
+def test_features_of_a_training_without_any_are_refused(tmp_path):
+    path = tmp_path / "forms.tsv"
+    path.write_text("walk\twalks\t\n" * 30)
+    values = {"data.pairs": str(path), "data.columns": COLUMNS}
+    settings = keras_seq.load_settings(preset="rnn-symbols", overrides=values)
+    with pytest.raises(InputError, match="no pair has features"):
+        keras_seq.train(settings, tmp_path / "run", notice=[].append)
+    path.write_text("walk\twalks\tPL\nwalk\twalked\n")
+    with pytest.raises(InputError, match=r"forms.tsv:2: 2 columns .*, expected at least 3"):
+        keras_seq.train(settings, tmp_path / "run", notice=[].append)
+
+
+def test_joint_vocabulary_with_features_is_refused(tmp_path):
+    values = {"data.pairs": str(write_forms(tmp_path / "a.tsv")), "data.columns": COLUMNS}
+    overrides = values | {"tokenizer.joint": True, "tokenizer.kind": "bpe"}
+    settings = keras_seq.load_settings(preset="rnn-symbols", overrides=overrides)
+    with pytest.raises(SettingsError, match=r"tokenizer.joint: received True, expected False with"):
+        keras_seq.train(settings, tmp_path / "run", notice=[].append)
