@@ -7,7 +7,7 @@ from typing import Any
 
 from keras_seq.evaluation.values import Evaluation
 from keras_seq.run import Run
-from keras_seq.settings import MONITORS
+from keras_seq.settings import METRICS
 
 _HEADING = "## Test sets"
 # Test sets in a card; the oldest make room for new ones.
@@ -50,7 +50,7 @@ def _table(evaluations: Mapping[str, Mapping[str, Any]], step: int) -> str:
 def _rows(name: str, values: Mapping[str, Any]) -> Iterable[str]:
     baseline = values["baseline"] or {"name": "", "metrics": {}}
     for key, metric in values["metrics"].items():
-        digits = MONITORS[key].digits
+        digits = METRICS[key].digits
         interval = ""
         if metric["interval"] is not None:
             low, high = (metric["mean"] + sign * metric["interval"] for sign in (-1, 1))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from keras_seq.run import Run
-from keras_seq.settings import MONITORS
+from keras_seq.settings import METRICS
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class Evaluation:
         if self.baseline is None or name not in self.baseline.metrics:
             return True
         other = self.baseline.metrics[name].value
-        return metric.value < other if MONITORS[name].lower_is_better else metric.value > other
+        return metric.value < other if METRICS[name].lower_is_better else metric.value > other
 
     def to_dict(self) -> dict[str, Any]:
         """Returns everything except the outputs, ready for JSON."""

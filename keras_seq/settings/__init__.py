@@ -12,7 +12,7 @@ from keras_seq.settings.hub_presets import (
     read_backbone,
 )
 from keras_seq.settings.loading import load_settings
-from keras_seq.settings.monitors import MONITORS, TEXT_MONITORS
+from keras_seq.settings.monitors import METRICS, MONITORS, TEXT_MONITORS
 from keras_seq.settings.presets import PRESETS, choose_preset
 from keras_seq.settings.score import ScoreSettings
 from keras_seq.settings.search import SearchSettings
@@ -35,6 +35,7 @@ __all__ = [
     "BACKBONE_CLASSES",
     "FAMILIES",
     "MAX_FILE_BYTES",
+    "METRICS",
     "MONITORS",
     "PRESETS",
     "PREFIX",

@@ -67,9 +67,15 @@ MONITORS: Mapping[str, Monitor] = MappingProxyType(
         "accuracy": Monitor("accuracy", worst=0.0, digits=4),
         "macro_f1": Monitor("macro F1", worst=0.0, digits=4),
         "entity_f1": Monitor("entity F1", worst=0.0, digits=4),
-        "calibration_error": Monitor("calibration error", lower_is_better=True, digits=4),
         "elbo": Monitor("evidence lower bound"),
         "reconstruction": Monitor("reconstruction loss", lower_is_better=True, digits=4),
+    }
+)
+# Metrics of a test set, which include metrics that select no checkpoint.
+METRICS: Mapping[str, Monitor] = MappingProxyType(
+    {
+        **MONITORS,
+        "calibration_error": Monitor("calibration error", lower_is_better=True, digits=4),
     }
 )
 # Scores of decoded text, computed by `keras_seq.scoring`.

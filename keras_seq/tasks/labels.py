@@ -10,7 +10,14 @@ from keras_seq.settings import Settings
 from keras_seq.settings.search import SearchSettings
 from keras_seq.tasks.task import PlainEvaluation, Task, make_model, rows_of_ids
 from keras_seq.tasks.text_exporter import TextExporter
-from keras_seq.text import FIRST_LABEL, WORD_CHARACTERS, InputError, WordTokens, word_tokens
+from keras_seq.text import (
+    FIRST_LABEL,
+    WORD_CHARACTERS,
+    InputError,
+    WordTokens,
+    shown_word,
+    word_tokens,
+)
 
 if TYPE_CHECKING:
     from keras_seq.evaluation.values import TestSet
@@ -63,7 +70,14 @@ class LabelTask(Task):
         return make_model(settings, source_size, target_size - FIRST_LABEL, dtype=dtype, **options)
 
     def preview(self, run: Run, batch: Any, rows: int) -> list[str]:
-        texts = run.source_tokenizer.decode(rows_of_ids(batch["source"][:rows]))
+        if "features" in batch:
+            # Unknown words have no text, but characters.
+            texts = [
+                " ".join(filter(None, map(shown_word, words)))
+                for words in batch["features"][:rows].tolist()
+            ]
+        else:
+            texts = run.source_tokenizer.decode(rows_of_ids(batch["source"][:rows]))
         count, steps = batch["source"].shape
         lines = [f"first batch        {count} rows, {steps} steps"]
         for text, labels in zip(texts, batch["target_output"][:rows], strict=True):

@@ -20,7 +20,7 @@ from .tables import read_table
 from .tagged_words import WordTokens, word_tokens, words_of
 from .tokenizer import Piece, Tokenizer
 from .units import Units, choose_units
-from .word_characters import WORD_CHARACTERS, word_characters
+from .word_characters import WORD_CHARACTERS, shown_word, word_characters
 from .word_links import link_tokens, tokens_by_offsets, tokens_of_words
 from .word_piece_tokenizer import WordPieceTokenizer, tokenizer_from_bytes
 from .word_vectors import piece_vectors, read_word_vectors, vector_width
@@ -76,6 +76,7 @@ __all__ = [
     "read_pairs",
     "read_table",
     "read_word_vectors",
+    "shown_word",
     "source_of",
     "split_features",
     "subword_sampling",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 # The characters of a word that are kept at each of its ends.
 WORD_END = 8
 # The numbers that represent a word.
@@ -21,3 +23,17 @@ def word_characters(word: str) -> list[int]:
     """
     first, last = [*map(ord, word[:WORD_END])], [*map(ord, word[-WORD_END:])]
     return first + [0] * (WORD_END - len(first)) + [0] * (WORD_END - len(last)) + last
+
+
+def shown_word(points: Sequence[int]) -> str:
+    """Returns a word of `word_characters`; of a long one, its beginning and its ending.
+
+    Example:
+
+    >>> shown_word(word_characters("dog")), shown_word(word_characters("internationalization"))
+    ('dog', 'internat…lization')
+    """
+    first, last = (
+        "".join(chr(point) for point in points[i:][:WORD_END] if point) for i in (0, WORD_END)
+    )
+    return first if first == last else f"{first}…{last}"
