@@ -12,8 +12,10 @@ from label_runs import labeled_lines, tagged_lines, write_lines
 
 import keras_seq
 from keras_seq.evaluation import evaluation_metrics
+from keras_seq.evaluation.card import add_to_card
 from keras_seq.evaluation.label_values import label_values
 from keras_seq.evaluation.resampling import resampled
+from keras_seq.evaluation.values import Baseline, Evaluation, MetricValue
 from keras_seq.run import Run
 from keras_seq.scoring import entity_scores, label_scores
 
@@ -171,32 +173,43 @@ def test_translations_are_compared_with_copies_of_the_source(tiny_run):
     assert not result.beats_baseline
 
 
-def test_card_reports_the_evaluated_test_sets(tiny_run, pairs, tmp_path, keras_seq_command):
-    run = shutil.copytree(tiny_run, tmp_path / "run")
-    (run / "evaluations.json").unlink(missing_ok=True)
-    other = shutil.copy(pairs, tmp_path / "other.tsv")
-    for path in (pairs, other, pairs):
-        outcome = keras_seq_command("evaluate", run, "--pairs", path, "-m", "exact")
-        assert outcome.code == 0, outcome.err
-        assert "baseline (copy of the source): EXACT = 0.00\n" in outcome.err
-    card = (run / "README.md").read_text()
+def evaluation_of(step, value=50.0, baseline=None):
+    metric = MetricValue("EXACT", value, "nrefs:1", mean=value, interval=2.5)
+    return Evaluation(step, 12, {"exact": metric}, ("",), baseline=baseline)
+
+
+def test_card_reports_the_evaluated_test_sets(tiny_run, tmp_path):
+    run = Run.open(shutil.copytree(tiny_run, tmp_path / "run"))
+    (run.path / "evaluations.json").unlink(missing_ok=True)
+    copies = Baseline("copy of the source", {"exact": MetricValue("EXACT", 0.0, "nrefs:1")})
+    add_to_card(run, "a.tsv", evaluation_of(1))
+    for name in ("b.tsv", "c.tsv", "b.tsv"):
+        add_to_card(run, name, evaluation_of(2, baseline=copies))
+    card = (run.path / "README.md").read_text()
     assert card.startswith((tiny_run / "README.md").read_text().split("\n## Test sets")[0])
-    rows = [line for line in card.splitlines() if "EXACT" in line and ".tsv" in line]
-    value = values_of(outcome)["EXACT"]
-    assert [row.split(" | ")[0] for row in rows] == [
-        "| other.tsv, 12 lines",
-        "| test.tsv, 12 lines",
+    assert "Of the checkpoint at step 2." in card
+    assert [line for line in card.splitlines() if ".tsv, 12 lines" in line] == [
+        f"| {name}, 12 lines | EXACT | 50.00 | 47.50 to 52.50 | 0.00 (copy of the source) | "
+        "`nrefs:1` |"
+        for name in ("c.tsv", "b.tsv")
     ]
-    assert all(f"| EXACT | {value:.2f} | " in row for row in rows)
-    assert all("| 0.00 (copy of the source) | `nrefs:1|" in row for row in rows)
 
 
-def test_damaged_evaluations_are_replaced(tiny_run, pairs, tmp_path, keras_seq_command):
+def test_damaged_evaluations_are_replaced(tiny_run, tmp_path):
+    run = Run.open(shutil.copytree(tiny_run, tmp_path / "run"))
+    (run.path / "evaluations.json").write_text(json.dumps({"a": {"step": 2}, "b": 1}))
+    add_to_card(run, "c.tsv", evaluation_of(2))
+    assert list(json.loads((run.path / "evaluations.json").read_text())) == ["c.tsv"]
+
+
+def test_evaluate_writes_the_card(tiny_run, pairs, tmp_path, keras_seq_command):
     run = shutil.copytree(tiny_run, tmp_path / "run")
-    step = json.loads((run / "result.json").read_text())["result"]["best_step"]
-    (run / "evaluations.json").write_text(json.dumps({"a": {"step": step}, "b": 1}))
-    assert keras_seq_command("evaluate", run, "--pairs", pairs, "-m", "exact").code == 0
-    assert list(json.loads((run / "evaluations.json").read_text())) == ["test.tsv"]
+    outcome = keras_seq_command("evaluate", run, "--pairs", pairs, "-m", "exact")
+    assert outcome.code == 0, outcome.err
+    assert "baseline (copy of the source): EXACT = 0.00\n" in outcome.err
+    assert f"| test.tsv, 12 lines | EXACT | {values_of(outcome)['EXACT']:.2f} | " in (
+        run / "README.md"
+    ).read_text("utf-8")
 
 
 @pytest.mark.slow
