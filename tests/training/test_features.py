@@ -10,9 +10,11 @@ from serving.test_saved_model import Served
 import keras_seq
 from keras_seq.run import Run
 from keras_seq.serving import SavedModelTranslator, export_saved_model
+from keras_seq.serving.http.model import LoadedModel
 from keras_seq.settings import SettingsError
 from keras_seq.text import FeatureTokenizer, InputError
 
+INPUTS = ("text", "features")
 COLUMNS = "source=1,target=2,features=3"
 ENDINGS = {"PL": "s", "PST": "ed", "ING": "ing"}
 STEMS = ["walk", "talk", "look", "cook", "jump", "play", "call", "kick", "open", "form"]
@@ -106,6 +108,8 @@ def test_export_has_an_input_of_features(forms_run, tmp_path):
     expected = loaded(["\t".join(pair) for pair in parts])
     assert [text.decode() for text in answer["translation"]] == expected
     assert SavedModelTranslator(version)(LINES) == FORMS
+    hosted = LoadedModel(version, 1).run("serving_default", dict(zip(INPUTS, columns, strict=True)))
+    assert [text.decode() for text in hosted["translation"]] == expected
     guide = (tmp_path / "served" / "serving" / "README.md").read_text()
     assert 'request.inputs["features"]' in guide and "`features`, one string a row" in guide
 
