@@ -7,6 +7,7 @@ import subprocess
 import sys
 from concurrent import futures
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from google.protobuf import (
@@ -24,11 +25,13 @@ from keras_seq.text import InputError
 
 # Text with special characters of the shell, JSON, Python and Markdown.
 EXAMPLE = 'It\'s "two" $PWD `dogs` \\ \u2028 犬🐕 {0}.'
+# A run whose sources have no features.
+RUN = SimpleNamespace(source_tokenizer=None)
 ENVIRONMENT = os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONIOENCODING": "utf-8"}
 
 
 def guide(base, operations=SENTENCEPIECE | {"MatMul"}, max_batch=32, version="2.21.0"):
-    exporter = TASKS["translate"].exporter(None, load_settings())
+    exporter = TASKS["translate"].exporter(RUN, load_settings())
     parts = text_guide(exporter, EXAMPLE, EXAMPLE.upper())
     return write_guide(base, parts, operations, max_batch, version)
 
