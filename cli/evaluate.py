@@ -68,8 +68,8 @@ def evaluate(
     Metrics: exact, cer, wer, chrf, bleu and ter of translations; perplexity of a language model;
     accuracy, macro_f1 and calibration_error of a classifier; accuracy, macro_f1 and entity_f1 of a
     tagger. The metric that selects the best checkpoint is printed first. The scores of the best
-    checkpoint, beside those of a baseline that needs no model, are added to the model card,
-    README.md in the run directory.
+    checkpoint and of a baseline that needs no model are added to the model card, README.md in the
+    run directory.
     """
     from keras_seq.evaluation import EvaluationFiles, check_options, evaluation_metrics
     from keras_seq.run import Run

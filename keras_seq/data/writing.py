@@ -4,19 +4,18 @@ import json
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
+from keras_seq.data.flattening import checked_weights, flat_ids, flat_links, lengths_of
 from keras_seq.data.layout import (
     INDEX,
     OFFSET,
     SHARD_TOKENS,
     SIDES,
     VERSION,
-    WEIGHT,
     id_dtype,
     shard_file,
 )
@@ -169,7 +168,10 @@ def write_corpus(
 
 
 class _Stored(NamedTuple):
-    """What a corpus stores besides token ids; see `write_corpus`. `links` is their type or None."""
+    """Selects what a corpus stores besides token ids, as the arguments of `write_corpus`.
+
+    `links` is the type of stored links, or None.
+    """
 
     weights: bool
     links: np.dtype | None
@@ -231,17 +233,17 @@ class _Shards:
         sources, targets, weights, links, features = zip(*self._buffer, strict=True)
         lengths = {}
         for side, buffer in zip(SIDES, (sources, targets), strict=True):
-            lengths[side] = _lengths(buffer)
-            ids = _flat(buffer, int(lengths[side].sum()))
+            lengths[side] = lengths_of(buffer)
+            ids = flat_ids(buffer, int(lengths[side].sum()))
             self._check(ids, side)
             self._write(f"{side}.ids", ids.astype(self.dtype))
             self._write_offsets(side, lengths[side])
         if self._stored.weights:
-            self._write("weights", _checked_weights(weights))
+            self._write("weights", checked_weights(weights))
         if self._stored.links is not None:
-            flat = _flat_links(links, lengths["source"], lengths["target"])
+            flat = flat_links(links, lengths["source"], lengths["target"])
             self._write("links", flat.astype(self._stored.links))
-            self._write_offsets("links", _lengths(links))
+            self._write_offsets("links", lengths_of(links))
         if self._stored.features:
             self._write_features(features, lengths["source"])
         self._pairs += len(self._buffer)
@@ -251,8 +253,8 @@ class _Shards:
     def _write_features(
         self, features: Sequence[Sequence[int]], source_lengths: np.ndarray
     ) -> None:
-        lengths = _lengths(features)
-        ids = _flat(features, int(lengths.sum()))
+        lengths = lengths_of(features)
+        ids = flat_ids(features, int(lengths.sum()))
         per_token = self._stored.token_features
         if not per_token:
             self._check(ids, "feature")
@@ -315,47 +317,3 @@ class _Shards:
         self.written.append(shard)
         self._pairs = 0
         self._totals = dict.fromkeys(self._totals, 0)
-
-
-def _lengths(buffer: Sequence[Sequence]) -> np.ndarray:
-    return np.fromiter(map(len, buffer), dtype=np.int64, count=len(buffer))
-
-
-def _flat(buffer: Sequence[Sequence[int]], count: int) -> np.ndarray:
-    if all(isinstance(ids, np.ndarray) for ids in buffer):
-        flat = np.concatenate(buffer)
-        if not np.issubdtype(flat.dtype, np.integer):
-            raise TypeError(f"Token ids must be integers, received an array of {flat.dtype}")
-        return flat
-    return np.fromiter(chain.from_iterable(buffer), dtype=np.int64, count=count)
-
-
-def _checked_weights(weights: Sequence[float]) -> np.ndarray:
-    with np.errstate(over="ignore"):
-        array = np.array(weights, WEIGHT)
-    wrong = ~(np.isfinite(array) & (array >= 0))
-    if wrong.any():
-        raise ValueError(
-            f"A pair has the weight {weights[int(np.argmax(wrong))]!r}; expected a finite number "
-            "of at least 0."
-        )
-    return array
-
-
-def _flat_links(
-    buffer: Sequence[Sequence[tuple[int, int]]],
-    source_lengths: np.ndarray,
-    target_lengths: np.ndarray,
-) -> np.ndarray:
-    """Validates the word alignment links of all pairs and concatenates them: int64 `(L, 2)`."""
-    flat = np.array([link for links in buffer for link in links], np.int64).reshape(-1, 2)
-    counts = _lengths(buffer)
-    limits = np.stack([source_lengths, target_lengths], axis=1).repeat(counts, axis=0)
-    wrong = ((flat < 0) | (flat >= limits)).any(axis=1)
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise ValueError(
-            f"A link is {tuple(flat[row].tolist())}, but its pair has {limits[row, 0]} source and "
-            f"{limits[row, 1]} target tokens; expected positions of tokens, from 0."
-        )
-    return flat

@@ -71,6 +71,11 @@ def require_transformer(run: Run) -> TransformerSettings:
             f"{run.path}: model.family: received {model.family!r}; CTranslate2 supports only "
             "'transformer': use a SavedModel or --engine tensorflow"
         )
+    if run.settings.data.has_features:
+        raise InputError(
+            f"{run.path}: CTranslate2 reads no features of pairs: use a SavedModel or --engine "
+            "tensorflow"
+        )
     for name, supported in _SUPPORTED.items():
         if (value := getattr(model, name)) not in supported:
             raise InputError(

@@ -17,6 +17,7 @@ def check_combinations(settings: Any) -> None:
     _check_task(settings)
     _check_pretrained_encoder(settings)
     _check_subword_sampling(settings)
+    _check_features(settings)
     members = getattr(settings.model, "members", 1)
     if members != 1:
         _require(
@@ -119,6 +120,17 @@ def _check_positions(settings: Any) -> None:
                 f"model.max_positions: received {model.max_positions:,}, expected more than "
                 f"{name} ({length:,}) with model.position 'learned'"
             )
+
+
+def _check_features(settings: Any) -> None:
+    if settings.task != "translate" or not settings.data.has_features:
+        return
+    reason = "features in data.columns, which are tokens after the source"
+    _require(settings.training, {"subword_alpha": 0.0, "from_hub": None}, reason)
+    if settings.data.alignments is not None:
+        raise ValueError(
+            f"data.alignments: received {settings.data.alignments!r}, expected none with {reason}"
+        )
 
 
 def _check_guided_alignment(settings: Any) -> None:

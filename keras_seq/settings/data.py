@@ -68,7 +68,7 @@ class DataSettings(Section):
         """True if the sources have features."""
         from keras_seq.text import PAIR, parse_columns
 
-        if self.columns is None or (self.pairs is None and self.prepared is None):
+        if self.columns is None or self.pairs is None:
             return False
         return parse_columns(self.columns, PAIR).has_features
 

@@ -10,6 +10,7 @@ from serving.test_saved_model import Served
 import keras_seq
 from keras_seq.run import Run
 from keras_seq.serving import SavedModelTranslator, export_saved_model
+from keras_seq.serving.ctranslate2_spec import require_transformer
 from keras_seq.serving.http.model import LoadedModel
 from keras_seq.settings import SettingsError
 from keras_seq.text import FeatureTokenizer, InputError
@@ -124,6 +125,20 @@ def test_features_of_a_training_without_any_are_refused(tmp_path):
     path.write_text("walk\twalks\tPL\nwalk\twalked\n")
     with pytest.raises(InputError, match=r"forms.tsv:2: 2 columns .*, expected at least 3"):
         keras_seq.train(settings, tmp_path / "run", notice=[].append)
+
+
+@pytest.mark.parametrize("override", ["training.subword_alpha=0.1", "data.alignments=a.txt"])
+def test_settings_that_features_exclude_are_refused(tmp_path, override):
+    values = [f"data.pairs={tmp_path / 'a.tsv'}", f"data.columns={COLUMNS}", override]
+    with pytest.raises(SettingsError, match="expected .* with features in data.columns"):
+        keras_seq.load_settings(overrides=values)
+
+
+def test_ctranslate2_refuses_features(tmp_path):
+    values = {"data.pairs": "a.tsv", "data.columns": COLUMNS}
+    run = Run.create(tmp_path / "run", keras_seq.load_settings(overrides=values))
+    with pytest.raises(InputError, match="CTranslate2 reads no features of pairs"):
+        require_transformer(run)
 
 
 def test_joint_vocabulary_with_features_is_refused(tmp_path):
