@@ -51,8 +51,12 @@ class WordCount(LabelTask):
         return ClassificationObjective(settings)
 
     def evaluation(self, run, model, train_model, resumed):
+        def predict(texts, references):
+            answers = Classifier.of_run(run, model)(texts)
+            return answers, accuracy(references, answers)
+
         loss = make_label_loss(run.settings, model, train_model)
-        return LabelEvaluation(run, loss, Classifier.of_run(run, model), accuracy, "accuracy")
+        return LabelEvaluation(run, loss, predict, "accuracy")
 
     def exporter(self, run, settings):
         return CountExporter(self, run, settings)
