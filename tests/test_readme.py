@@ -9,6 +9,9 @@ uses. A command that occurs in several blocks runs once. Three differences keep 
 * `python -m pip`, `python -m pytest` and `keras-seq demo` do nothing, because `.ci/run` and
   `tests/cli/test_demo.py` cover them.
 
+Blocks of plain commands run in this process, which saves each command the seconds that TensorFlow
+needs to start. Commands with several processes or devices, and other shell syntax, run in a shell.
+
 `python tests/test_readme.py` regenerates the generated parts.
 """
 
@@ -127,14 +130,38 @@ def run_in(folder, *command):
     return result.stdout
 
 
+# A command that runs in this process, and the file of its output.
+PLAIN_COMMAND = re.compile(r"keras-seq (?P<arguments>[^&|<>$]+?)(?: > (?P<output>\S+))?")
+OWN_PROCESS = re.compile(r"--(devices|backend|hosts|workers|runner)|--batch-tokens auto|serve ")
+
+
+def run_plain(command, keras_seq_command):
+    """Runs a `PLAIN_COMMAND` with the differences that the wrapper of `folder` has."""
+    arguments = shlex.split(command["arguments"])
+    if arguments[0] == "train":
+        arguments += [f"--set={key}={value}" for key, value in SMALL.items()]
+    if arguments[0] == "export" and "--format" not in arguments:
+        arguments += ["--verify", "0"]
+    outcome = keras_seq_command(*arguments)
+    assert outcome.code == 0, f"{command[0]}\n{outcome.err}"
+    if command["output"]:
+        Path(command["output"]).write_bytes(outcome.out)
+
+
 @pytest.mark.docs
-def test_every_shell_block_runs(folder):
+def test_every_shell_block_runs(folder, monkeypatch, keras_seq_command):
+    monkeypatch.chdir(folder)
     have_run = set()
     for path in DOCUMENTS:
         for block in blocks(path, "bash") if path not in PAGES_WITH_OWN_TESTS else []:
             lines = block.split("\n")
-            new = "\n".join(line for line in lines if line not in have_run)
-            run_in(folder, "bash", "-euo", "pipefail", "-c", new)
+            new = [line for line in lines if line and line not in have_run]
+            commands = list(map(PLAIN_COMMAND.fullmatch, new))
+            if all(commands) and not any(map(OWN_PROCESS.search, new)):
+                for command in commands:
+                    run_plain(command, keras_seq_command)
+            else:
+                run_in(folder, "bash", "-euo", "pipefail", "-c", "\n".join(new))
             # Skip repeats only of one-line commands that did not run in the background.
             have_run |= {line for line in lines if re.match(r"keras-seq .*[^&\\]$", line)}
     lines = (folder / "test.en").read_text().count("\n")

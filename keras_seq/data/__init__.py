@@ -5,6 +5,7 @@ from keras_seq.data.packing import pack
 from keras_seq.data.sampled_pairs import PairSampling
 from keras_seq.data.sequential import sequential_batches
 from keras_seq.data.stream import BatchStream
+from keras_seq.data.unseen_tokens import UnseenTokens
 from keras_seq.data.writing import CorpusCounts, TokenPair, write_corpus
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "PairSampling",
     "TokenCorpus",
     "TokenPair",
+    "UnseenTokens",
     "pack",
     "sequential_batches",
     "write_corpus",

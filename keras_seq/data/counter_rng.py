@@ -17,6 +17,7 @@ class Purpose(enum.IntEnum):
     TARGET_WORDS = 2
     SOURCE_PIECES = 3
     TARGET_PIECES = 4
+    UNSEEN_TOKENS = 5
 
 
 def row_keys(seed: int, epoch: int, pairs: np.ndarray, purpose: Purpose) -> np.ndarray:
@@ -39,7 +40,15 @@ def counter_uniforms(keys: np.ndarray, count: int) -> np.ndarray:
     >>> numbers.shape, bool(abs(numbers.mean() - 0.5) < 0.01)
     ((1000, 50), True)
     """
-    offsets = np.arange(1, count + 1, dtype=np.uint64) * _INCREMENT
+    return uniforms_at(keys, np.arange(1, count + 1)[None])
+
+
+def uniforms_at(keys: np.ndarray, counters: np.ndarray) -> np.ndarray:
+    """Computes the uniform numbers in [0, 1) of given counters of each key: float64 `(B, C)`.
+
+    `counters` are integers `(B, C)` or `(1, C)`; counter 1 is the first number of a key.
+    """
+    offsets = counters.astype(np.uint64) * _INCREMENT
     # A float64 has 53 significant bits.
     return (_mix(keys[:, None] + offsets) >> np.uint64(11)) * 2.0**-53
 

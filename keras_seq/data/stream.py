@@ -10,6 +10,7 @@ from keras_seq.data.corpus import TokenCorpus
 from keras_seq.data.counter_rng import Purpose, row_keys
 from keras_seq.data.plan import Lengths, Shapes, make_plan
 from keras_seq.data.sampled_pairs import PairSampling, SampledPairs, plan_lengths
+from keras_seq.data.unseen_tokens import UnseenTokens, replace_tokens
 from keras_seq.data.word_dropout import drop_words
 
 # Maximum tokens in the cache of sampled pairs, enough for the batches of one update.
@@ -40,6 +41,7 @@ class BatchStream:
             minimize the padding of this corpus.
         word_dropout, source_word_dropout: Floats in [0, 1), the probability of replacing a token of
             `target_input` or `source`, except begin and end tokens, by the unknown token.
+        unseen: Optional `UnseenTokens`, which replaces tokens of both sides of a pair by bytes.
         sampling: Optional `PairSampling`, which samples the subwords of a pair anew in every epoch.
             Batches are planned for lengths that 99 % of the pairs fit; a source or target that does
             not fit its batch keeps the stored tokens.
@@ -83,6 +85,7 @@ class BatchStream:
         max_shapes: int = 8,
         word_dropout: float = 0.0,
         source_word_dropout: float = 0.0,
+        unseen: UnseenTokens | None = None,
         sampling: PairSampling | None = None,
         first_counted: int = 0,
         host: int = 0,
@@ -108,6 +111,7 @@ class BatchStream:
             "source": (source_word_dropout, Purpose.SOURCE_WORDS),
             "target_input": (word_dropout, Purpose.TARGET_WORDS),
         }
+        self._unseen = unseen
         self._seed, self._sampling, self._first_counted = seed, sampling, first_counted
         self._host, self._hosts, self._row_multiple = host, hosts, row_multiple
         self._fixed = shapes == "buckets"
@@ -157,9 +161,12 @@ class BatchStream:
         host_rows = self._host_rows(rows)
         shard = slice(self._host * host_rows, (self._host + 1) * host_rows)
         batch = make_batch(pairs, positions[shard], host_rows, source_steps, target_steps)
+        epoch = k // len(self._plan)
+        if self._unseen is not None:
+            keys = row_keys(self._seed, epoch, members[shard], Purpose.UNSEEN_TOKENS)
+            batch = replace_tokens(batch, self._unseen, keys)
         for key, (rate, purpose) in self._dropout.items():
             if rate:
-                epoch = k // len(self._plan)
                 keys = row_keys(self._seed, epoch, members[shard], purpose)
                 batch = drop_words(batch, key, rate, keys)
         return batch

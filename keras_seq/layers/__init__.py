@@ -11,6 +11,7 @@ from keras_seq.layers.attention.luong_monotonic_attention import LuongMonotonicA
 from keras_seq.layers.attention.monotonic import monotonic_attention
 from keras_seq.layers.attention.multi_head_cross_attention import MultiHeadCrossAttention
 from keras_seq.layers.attention.multi_head_self_attention import MultiHeadSelfAttention
+from keras_seq.layers.attention.pointer_generator import PointerGenerator
 from keras_seq.layers.cells.dropout_cell import DropoutCell
 from keras_seq.layers.cells.esn_cell import ESNCell
 from keras_seq.layers.cells.gru_cell import GRUCell
@@ -84,6 +85,7 @@ __all__ = [
     "MultiHeadSelfAttention",
     "NASCell",
     "PeepholeLSTMCell",
+    "PointerGenerator",
     "RNN",
     "RelativePosition",
     "ReparameterizedSampling",

@@ -12,11 +12,12 @@ from keras_seq.layers.attention.bahdanau_attention import BahdanauAttention
 from keras_seq.layers.attention.location_sensitive_attention import LocationSensitiveAttention
 from keras_seq.layers.attention.luong_attention import LuongAttention
 from keras_seq.layers.internal.exact_dense import ExactDense
-from keras_seq.models.attentive_model import WithWeights
+from keras_seq.models.attentive_model import call_with_weights
 from keras_seq.models.call_method import CallMethod
 from keras_seq.models.cell_step import CellStep
 from keras_seq.models.inputs import step_inputs
 from keras_seq.models.output_mask import masked_logits
+from keras_seq.models.pointer import make_pointer
 from keras_seq.models.recurrent_decoder import RecurrentStates, make_output
 from keras_seq.models.recurrent_encoder import RECURRENT_LAYERS
 
@@ -30,6 +31,7 @@ class AttentionalDecoder(RecurrentStates):
 
         attention cell over the embeddings, then recurrent layers with residual sums
         logits = W h + b, or E (P h) with a tied output
+        with a pointer: log-probabilities of a mixture with copies of source tokens
 
     It is not a Keras layer: the layers belong to the functional model that is built with it.
     `arguments` are the constructor arguments of the model. The seeds of the dropout, one more than
@@ -72,6 +74,7 @@ class AttentionalDecoder(RecurrentStates):
         self.upper_dropouts = [make_dropout(f"decoder_dropout_{i}") for i in upper]
         self.output_dropout = make_dropout("output_dropout")
         self.to_logits = make_output(embedding, units, tie_output, dtype)
+        self.pointer = make_pointer(args)
         self.bridges = {
             state: ExactDense(
                 units, activation="tanh", dtype=dtype, name=state.replace("state", "bridge")
@@ -105,10 +108,10 @@ class AttentionalDecoder(RecurrentStates):
     ) -> tuple[Any, list[Any]]:
         """Makes the logits of the next token after each token of targets `(B, T)`.
 
-        `source` has the encoder outputs `value` `(B, S, D_v)`, `value_mask` and, if the decoder
-        reads it at every step, `summary`. Returns float32 logits `(B, T, V)` with the mask of the
-        target, and the attention weights `(B, 1, T, S)` of each of `attention_layers`, which is
-        empty or (0,).
+        `source` has the encoder outputs `value` `(B, S, D_v)`, `value_mask`, `summary` if the
+        decoder reads it at every step, and with a pointer the ids `source`. Returns float32 logits
+        `(B, T, V)` with the mask of the target, and the attention weights `(B, 1, T, S)` of each of
+        `attention_layers`, which is empty or (0,).
         """
         first = {"cell": [states[name] for name in self.state_names[0]]}
         if self.cell.feeds_attentional_state:
@@ -116,19 +119,26 @@ class AttentionalDecoder(RecurrentStates):
         if has_state(self.attention):
             first["attention"] = self.attention.initial_state(source["value"])
         inputs = {**source, "states": first}
+        ids = inputs.pop("source", None)
         x = self.dropout(self.embedding(target))
-        attention = []
-        if attention_layers:
-            layer = WithWeights(self.first_layer, name="weights")
-            x, weights = layer({"inputs": x, **inputs})
-            attention.append(ops.cast(weights, "float32")[:, None])
+        weights = None
+        if attention_layers or self.pointer is not None:
+            x, weights = call_with_weights(self.first_layer, x, inputs, name="weights")
         else:
             x, _ = self.first_layer(x, **inputs)
         for layer, dropout, names in zip(
             self.upper_layers, self.upper_dropouts, self.state_names[1:], strict=True
         ):
             x = x + layer(dropout(x), initial_state=[states[name] for name in names])
-        return masked_logits(self.to_logits(self.output_dropout(x)), target), attention
+        logits = masked_logits(self._output(self.output_dropout(x), weights, ids), target)
+        return logits, [ops.cast(weights, "float32")[:, None] for _ in attention_layers]
+
+    def _output(self, x: Any, attention: Any, source: Any) -> Any:
+        """Makes logits from outputs of the last layer and, with a pointer, from attention."""
+        logits = self.to_logits(x)
+        if self.pointer is None:
+            return logits
+        return self.pointer(x, logits=logits, attention=attention, source=source)
 
     def project(self, source: dict[str, Any]) -> dict[str, Any]:
         """Makes the symbolic keys and values of the source, which `step` reads."""
@@ -175,7 +185,8 @@ class AttentionalDecoder(RecurrentStates):
             new_states = [*new_states, *upper_states]
         new_beam = dict(zip(names, new_states, strict=True))
         new_beam |= {name: states[name] for name in cell_states}
-        outputs = {"logits": self.to_logits(x), "state": {"beam": new_beam, "shared": {}}}
+        logits = self._output(x, weights, memory.get("source"))
+        outputs = {"logits": logits, "state": {"beam": new_beam, "shared": {}}}
         if return_attention:
             outputs["attention"] = ops.cast(weights, "float32")
         return keras.Model(inputs, outputs, name="decoder_step")

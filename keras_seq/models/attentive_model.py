@@ -84,6 +84,15 @@ class AttentiveModel(SearchableModel):
         )
 
 
+def call_with_weights(layer: Any, x: Any, arguments: dict[str, Any], name: str) -> tuple[Any, Any]:
+    """Returns the first output of a layer in a functional model, and its attention weights."""
+    if not layer.built:
+        # Builds the layer outside of the wrapper, whose name its weights would get.
+        layer(x, **arguments)
+    outputs, weights = WithWeights(layer, name=name)({"inputs": x, **arguments})
+    return outputs, weights
+
+
 class WithWeights(keras.layers.Layer):
     """Calls a built layer with `return_weights=True` in a functional model.
 

@@ -67,6 +67,8 @@ class RecurrentSeq2Seq(AttentiveModel):
         dropout: Float in [0, 1), on embeddings, between layers and on the decoder's outputs.
         attention_dropout: Float in [0, 1), on attention weights.
         share_embeddings: Whether source and target use one table (one joint vocabulary).
+        copy: Whether a `PointerGenerator` copies source tokens by their attention. An id below V
+            must mean the same token on both sides.
         tie_output: Whether the logits use the table of the target embedding.
         seed: Optional integer, makes the dropout reproducible.
         **kwargs: `name`, and `dtype`, the policy of all layers.
@@ -120,6 +122,7 @@ class RecurrentSeq2Seq(AttentiveModel):
         dropout: float = 0.2,
         attention_dropout: float = 0.0,
         share_embeddings: bool = False,
+        copy: bool = False,
         tie_output: bool = False,
         seed: int | None = None,
         **kwargs: Any,
@@ -140,13 +143,14 @@ class RecurrentSeq2Seq(AttentiveModel):
 
         source, target = token_input("source"), token_input("target")
         mask = ops.not_equal(source, 0)
+        copies = {"source": source} if copy else {}
         encoded, summary, last_states = encode(source_dropout(source_embedding(source)), mask)
         states = decoder.first_states(last_states, bridge)
         summaries = {"summary": summary} if context == "every_step" else {}
-        decoder_source = {"value": encoded, "value_mask": mask, **summaries}
+        decoder_source = {"value": encoded, "value_mask": mask, **summaries, **copies}
         logits, _ = decoder.logits(target, decoder_source, states)
         super().__init__(inputs={"source": source, "target": target}, outputs=logits, **kwargs)
-        memory = {"mask": mask, **decoder.project(decoder_source), **summaries, **states}
+        memory = {"mask": mask, **decoder.project(decoder_source), **summaries, **copies, **states}
         self._set_parts(keras.Model(source, memory, name="encoder"), decoder)
         self._set_attention(
             lambda layers: decoder.logits(target, decoder_source, states, layers),

@@ -44,6 +44,8 @@ class Transformer(TransformerDecoderModel):
             `"relative"` (distances up to 16) or `"linear_biases"`, of the self-attention.
         max_positions: Positive integer, the number of learned positions.
         share_embeddings: Whether source and target use one table (one joint vocabulary).
+        copy: Whether a `PointerGenerator` copies source tokens by the attention of the last block.
+            An id below V must mean the same token on both sides.
         seed: Optional integer, makes the dropout reproducible.
         **kwargs: `name`, and `dtype`, the policy of all layers.
 
@@ -97,6 +99,7 @@ class Transformer(TransformerDecoderModel):
         position: str = "sinusoidal",
         max_positions: int = 512,
         share_embeddings: bool = False,
+        copy: bool = False,
         seed: int | None = None,
         **kwargs: Any,
     ) -> None:

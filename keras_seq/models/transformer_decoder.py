@@ -7,7 +7,7 @@ import keras
 from keras import ops
 
 from keras_seq.layers.attention.beam_cache import beam_cache_mask, compact_cache, update_ancestors
-from keras_seq.models.attentive_model import WithWeights
+from keras_seq.models.attentive_model import call_with_weights
 from keras_seq.models.call_method import CallMethod
 from keras_seq.models.inputs import step_inputs
 
@@ -23,7 +23,9 @@ class TransformerDecoder:
 
     It is not a Keras layer: the layers belong to the functional model that is built with it.
     `blocks` are `TransformerDecoderBlock` layers; or causal `TransformerEncoderBlock` layers for a
-    decoder without a source. `norm` follows the last block, or is None.
+    decoder without a source. `norm` follows the last block, or is None. `pointer` is a
+    `PointerGenerator`, which copies source tokens by the attention of the last block, averaged over
+    its heads; or None.
     """
 
     embedding: Any
@@ -32,6 +34,7 @@ class TransformerDecoder:
     blocks: list[Any]
     norm: Any
     num_heads: int
+    pointer: Any = None
 
     @property
     def tied_embeddings(self) -> list[Any]:
@@ -43,25 +46,32 @@ class TransformerDecoder:
     ) -> tuple[Any, list[Any]]:
         """Makes the logits of the next token after each token of targets `(B, T)`.
 
-        `source` has the encoder outputs `memory` `(B, S, D)` and `memory_mask`. Returns float32
-        logits `(B, T, V)`, and the attention weights `(B, H, T, S)` of each of `attention_layers`,
-        which are block indices.
+        `source` has the encoder outputs `memory` `(B, S, D)` and `memory_mask`, and with a pointer
+        the ids `source` `(B, S)`. Returns float32 logits `(B, T, V)`, and the attention weights
+        `(B, H, T, S)` of each of `attention_layers`, which are block indices.
         """
-        source = source or {}
+        source = dict(source or {})
+        ids = source.pop("source", None)
+        copied_from = () if self.pointer is None else (len(self.blocks) - 1,)
         x = self.embedding(target)
         x = self.dropout(x if self.position is None else self.position(x))
-        attention = []
+        weights: dict[int, Any] = {}
         for i, block in enumerate(self.blocks):
-            if i in attention_layers:
-                x, weights = WithWeights(block, name=f"weights_{i}")({"inputs": x, **source})
-                attention.append(weights)
+            if i in (*attention_layers, *copied_from):
+                x, weights[i] = call_with_weights(block, x, source, name=f"weights_{i}")
             else:
                 x = block(x, **source)
-        return self._output(x), attention
+        outputs = self._output(x, weights.get(len(self.blocks) - 1), ids)
+        return outputs, [weights[i] for i in attention_layers]
 
-    def project(self, memory: Any, memory_mask: Any) -> dict[str, Any]:
-        """Makes the symbolic memory of `step`: the mask, and each block's keys and values."""
+    def project(self, memory: Any, memory_mask: Any, source: Any = None) -> dict[str, Any]:
+        """Makes the symbolic memory of `step`: the mask, and each block's keys and values.
+
+        With a pointer it also has the ids `source`.
+        """
         projected = {"mask": memory_mask}
+        if self.pointer is not None:
+            projected["source"] = source
         for i, block in enumerate(self.blocks):
             parts = CallMethod(block, "project", name=f"project_{i}")(
                 {"memory": memory, "memory_mask": memory_mask}
@@ -89,7 +99,8 @@ class TransformerDecoder:
             )
         shared = {"write_index": write_index + 1}
         for i, block in enumerate(self.blocks):
-            attends = return_attention and block is self.blocks[-1]
+            last = block is self.blocks[-1]
+            attends = last and (return_attention or self.pointer is not None)
             options = {"return_weights": True} if attends else None
             spec = None if attends else _step_outputs
             arguments = {
@@ -107,7 +118,7 @@ class TransformerDecoder:
             )
             shared[f"key_{i}"], shared[f"value_{i}"] = cache["key"], cache["value"]
         outputs = {
-            "logits": self._output(x),
+            "logits": self._output(x, weights[0] if weights else None, memory.get("source")),
             "state": {"beam": {"ancestors": ancestors}, "shared": shared},
         }
         if return_attention:
@@ -142,8 +153,14 @@ class TransformerDecoder:
         )
         return {"beam": {"ancestors": ancestors}, "shared": {"write_index": write_index, **caches}}
 
-    def _output(self, x: Any) -> Any:
-        return self.embedding(self.norm(x) if self.norm else x, reverse=True)
+    def _output(self, x: Any, attention: Any, source: Any) -> Any:
+        """Makes logits from outputs of the last block and, with a pointer, from its attention."""
+        x = self.norm(x) if self.norm else x
+        logits = self.embedding(x, reverse=True)
+        if self.pointer is None:
+            return logits
+        mean = ops.mean(attention, axis=1)
+        return self.pointer(x, logits=logits, attention=mean, source=source)
 
     def _step_inputs(self, memory: dict[str, Any]) -> dict[str, Any]:
         size, dtype = self.embedding.units // self.num_heads, self.blocks[0].compute_dtype

@@ -10,6 +10,7 @@ from keras_seq.layers.internal.dropout import Dropout
 from keras_seq.layers.transformer.decoder_block import TransformerDecoderBlock
 from keras_seq.models.attentive_model import AttentiveModel
 from keras_seq.models.inputs import token_input
+from keras_seq.models.pointer import make_pointer
 from keras_seq.models.transformer_decoder import TransformerDecoder
 from keras_seq.models.transformer_parts import make_blocks, make_final_norm
 
@@ -41,6 +42,7 @@ class TransformerDecoderModel(AttentiveModel):
             blocks=list(make_blocks(TransformerDecoderBlock, args, "decoder_block", seeds)),
             norm=make_final_norm(args, "decoder_norm"),
             num_heads=args.num_heads,
+            pointer=make_pointer(args),
         )
 
     def _connect(
@@ -53,6 +55,8 @@ class TransformerDecoderModel(AttentiveModel):
         """
         target = token_input("target")
         memory = {"memory": encoded, "memory_mask": mask}
+        if decoder.pointer is not None:
+            memory["source"] = source
         logits, _ = decoder.logits(target, memory)
         super().__init__(inputs={"source": source, "target": target}, outputs=logits, **kwargs)
         self._set_parts(keras.Model(source, decoder.project(**memory), name="encoder"), decoder)

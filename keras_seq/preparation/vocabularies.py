@@ -116,14 +116,8 @@ class VocabularyLearner(NamedTuple):
             tokenizer = self._source_tokenizer("", str(self.files))
             self.notice(description)
             return tokenizer, labels
-        if self.settings.tokenizer.joint:
-            if self.files.has_lines:
-                lines: Iterator[str] = (pair.target for pair in self._weighted())
-            else:
-                lines = itertools.chain.from_iterable(pair[:2] for pair in self._weighted())
-            name = "" if self.files.has_lines else "joint"
-            joint = self._learn(lines, "target", name, str(self.files))
-            return joint, joint
+        if self.settings.tokenizer.joint or getattr(self.settings.model, "copy", False):
+            return self._joint()
         source, target = (
             f"{self.files}, {side}" if "pairs" in self.files.names else self.files.describe(side)
             for side in SIDES
@@ -133,6 +127,19 @@ class VocabularyLearner(NamedTuple):
             self._source_tokenizer("source", source),
             self._learn(lines, "target", "target", target),
         )
+
+    def _joint(self) -> tuple[Tokenizer, Tokenizer]:
+        """Learns one vocabulary for both sides. Features are added to that of the source."""
+        if self.files.has_lines:
+            lines: Iterator[str] = (pair.target for pair in self._weighted())
+        elif self.files.has_features:
+            texts = ((source_of(pair.source), pair.target) for pair in self._weighted())
+            lines = itertools.chain.from_iterable(texts)
+        else:
+            lines = itertools.chain.from_iterable(pair[:2] for pair in self._weighted())
+        name = "" if self.files.has_lines else "joint"
+        joint = self._learn(lines, "target", name, str(self.files))
+        return self._with_features(joint) if self.files.has_features else joint, joint
 
     def _weighted(self) -> Iterator[Example]:
         # Pairs of weight 0 are not trained on. The tokenizer skips blank lines.

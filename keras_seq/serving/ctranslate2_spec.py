@@ -58,6 +58,7 @@ def require_arithmetic(quantize: str) -> None:
 # The settings of a Transformer that the layout of weights below describes.
 _SUPPORTED = {
     "activation": ("relu", "gelu"),
+    "copy": (False,),
     "normalization": ("layer",),
     "position": ("sinusoidal",),
 }

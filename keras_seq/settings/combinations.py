@@ -18,6 +18,7 @@ def check_combinations(settings: Any) -> None:
     _check_pretrained_encoder(settings)
     _check_subword_sampling(settings)
     _check_features(settings)
+    _check_copy(settings)
     members = getattr(settings.model, "members", 1)
     if members != 1:
         _require(
@@ -130,6 +131,16 @@ def _check_features(settings: Any) -> None:
     if settings.data.alignments is not None:
         raise ValueError(
             f"data.alignments: received {settings.data.alignments!r}, expected none with {reason}"
+        )
+
+
+def _check_copy(settings: Any) -> None:
+    # With features, the vocabularies of both sides are equal but for the features.
+    one_vocabulary = settings.tokenizer.joint or settings.data.has_features
+    if getattr(settings.model, "copy", False) and not one_vocabulary:
+        raise ValueError(
+            "tokenizer.joint: received False, expected True with model.copy, which needs one "
+            "vocabulary for both sides"
         )
 
 

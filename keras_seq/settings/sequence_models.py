@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Literal
 
 from keras_seq.settings.blocks import (
@@ -10,12 +11,24 @@ from keras_seq.settings.blocks import (
     TransformerBlockSettings,
     TransformerStackSettings,
 )
-from keras_seq.settings.section import a_choice, a_family, a_number, a_share
+from keras_seq.settings.section import ModelSection, a_choice, a_family, a_number, a_share
 
 _MEMBERS = "Copies of the model that are trained together; their probabilities are averaged."
 
 
-class TransformerSettings(TransformerBlockSettings):
+with warnings.catch_warnings():
+    # The field hides a deprecated method of pydantic, which nothing calls.
+    warnings.filterwarnings("ignore", 'Field name "copy"')
+
+    class CopyingSettings(ModelSection):
+        """Settings of models that can copy source tokens."""
+
+        copy: bool = a_choice(  # type: ignore[assignment]
+            False, "Pointer-generator: copy source tokens; both sides then have one vocabulary."
+        )
+
+
+class TransformerSettings(CopyingSettings, TransformerBlockSettings):
     """The shape of a `Transformer`."""
 
     model_class = "keras_seq.models:Transformer"
@@ -32,7 +45,7 @@ class TransformerSettings(TransformerBlockSettings):
         return (self.num_encoder_layers + self.num_decoder_layers) * self.block_parameters
 
 
-class RecurrentSettings(RecurrentCoderSettings):
+class RecurrentSettings(CopyingSettings, RecurrentCoderSettings):
     """The shape of a `RecurrentSeq2Seq`."""
 
     model_class = "keras_seq.models:RecurrentSeq2Seq"

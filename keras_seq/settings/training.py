@@ -30,6 +30,11 @@ class TrainingSettings(Section):
     label_smoothing: float = a_share(0.1, "Probability mass taken from the true token.")
     word_dropout: float = a_share(0.0, "Probability of masking a decoder input token.")
     source_word_dropout: float = a_share(0.0, "Probability of masking a source token.")
+    unseen_tokens: float = a_share(
+        0.05,
+        "With model.copy: probability of replacing a token of both sides by a random byte, which "
+        "teaches to copy unseen text.",
+    )
     subword_alpha: float = a_number(
         0.0,
         0,

@@ -10,7 +10,15 @@ from .errors import Notice
 from .learning import SAMPLE_CHUNKS, Kind, VocabularyPlan, learn_model, without_surrogates
 from .normalization import Form, TextRules
 from .special_ids import EOS_ID, UNK_ID
-from .stored_model import NORMAL, USER_DEFINED, load, model_kind, normalizer_name, stored_pieces
+from .stored_model import (
+    BYTE,
+    NORMAL,
+    USER_DEFINED,
+    load,
+    model_kind,
+    normalizer_name,
+    stored_pieces,
+)
 
 if TYPE_CHECKING:
     import sentencepiece
@@ -158,6 +166,12 @@ class Tokenizer:
             Piece(text, score, type in (NORMAL, USER_DEFINED), type == USER_DEFINED)
             for text, score, type in stored_pieces(self.to_bytes())
         ]
+
+    @property
+    def byte_ids(self) -> list[int]:
+        """Ids of the pieces that stand for single bytes; empty for some imported vocabularies."""
+        stored = stored_pieces(self.to_bytes())
+        return [id for id, (_, _, type) in enumerate(stored) if type == BYTE]
 
     @property
     def vocabulary_size(self) -> int:

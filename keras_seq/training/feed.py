@@ -7,7 +7,7 @@ import numpy as np
 
 from keras_seq import backend
 from keras_seq.cluster import Cluster
-from keras_seq.data import BatchStream, PairSampling, TokenCorpus
+from keras_seq.data import BatchStream, PairSampling, TokenCorpus, UnseenTokens
 from keras_seq.run import Run
 from keras_seq.text import FIRST_LABEL, subword_sampling
 
@@ -44,9 +44,22 @@ def training_stream(
         row_multiple=cluster.row_multiple,
         word_dropout=run.settings.training.word_dropout,
         source_word_dropout=run.settings.training.source_word_dropout,
+        unseen=_unseen_tokens(run),
         sampling=_pair_sampling(run),
         first_counted=first_counted,
     )
+
+
+def _unseen_tokens(run: Run) -> UnseenTokens | None:
+    """Returns the tokens that are replaced by bytes in training a model that copies."""
+    rate = run.settings.training.unseen_tokens
+    if not rate or not getattr(run.settings.model, "copy", False):
+        return None
+    byte_ids = run.target_tokenizer.byte_ids
+    if not byte_ids:
+        return None
+    is_text = np.array([piece.is_text for piece in run.target_tokenizer.pieces])
+    return UnseenTokens(rate, is_text, np.array(byte_ids, np.int32))
 
 
 def _pair_sampling(run: Run) -> PairSampling | None:

@@ -3,6 +3,7 @@
 from functools import partial
 
 from conformance.harness import Row
+from keras import ops
 
 from keras_seq import layers
 
@@ -10,6 +11,13 @@ from keras_seq import layers
 def sample_and_divergence(layer, arrays):
     mean, log_variance = arrays["mean"], arrays["log_variance"]
     return layer(**arrays), layer.kl_divergence(mean, log_variance)
+
+
+def copy_or_generate(layer, arrays):
+    """Turns the numbers of the row into attention weights that are 0 on padding."""
+    real = ops.not_equal(arrays["source"], 0)[:, None]
+    weights = ops.softmax(ops.where(real, arrays["attention"], -1e9), axis=-1)
+    return layer(**{**arrays, "attention": weights})
 
 
 ROWS: list[Row] = [
@@ -42,6 +50,14 @@ ROWS: list[Row] = [
             outputs=["BSU"],
         )
         for name, variant in (("centred", {}), ("causal", {"kernel_size": 2, "causal": True}))
+    ),
+    Row(
+        "PointerGenerator",
+        make=partial(layers.PointerGenerator, vocabulary_size=20),
+        inputs={"inputs": "BTD", "logits": "BTV", "attention": "BTS", "source": "BS ids"},
+        outputs=["BTV"],
+        call=copy_or_generate,
+        float32_outputs=[0],
     ),
     Row(
         "HashedNgramEmbedding",

@@ -247,6 +247,7 @@ ROWS = [
             ("pre", {"share_embeddings": True}),
             ("post", {"norm": "post", "activation": "gelu", "position": "relative"}),
             ("rotary", {"position": "rotary", "activation": "swiglu", "normalization": "rms"}),
+            ("copy", {"copy": True}),
         )
     ),
     Row(
@@ -261,7 +262,7 @@ ROWS = [
     *(
         Row(
             f"RecurrentSeq2Seq-{name}",
-            make=partial(models.RecurrentSeq2Seq, **RECURRENT, **variant),
+            make=partial(models.RecurrentSeq2Seq, **(RECURRENT | variant)),
             inputs=IDS,
             outputs=["BTV"],
             call=lambda model, arrays: model(arrays),
@@ -284,6 +285,7 @@ ROWS = [
                 },
             ),
             ("convolutional", {"encoder": "convolutional", "num_encoder_layers": 2}),
+            ("copy", {"copy": True, "source_vocabulary_size": 24, "num_decoder_layers": 2}),
         )
     ),
     *(
