@@ -5,6 +5,7 @@ from keras_seq.layers.attention.attention_decoder import AttentionDecoder
 from keras_seq.layers.attention.bahdanau_attention import BahdanauAttention
 from keras_seq.layers.attention.bahdanau_monotonic_attention import BahdanauMonotonicAttention
 from keras_seq.layers.attention.beam_cache import beam_cache_mask, update_ancestors
+from keras_seq.layers.attention.hard_monotonic_attention import HardMonotonicAttention
 from keras_seq.layers.attention.location_sensitive_attention import LocationSensitiveAttention
 from keras_seq.layers.attention.luong_attention import LuongAttention
 from keras_seq.layers.attention.luong_monotonic_attention import LuongMonotonicAttention
@@ -69,6 +70,7 @@ __all__ = [
     "FeedForward",
     "GRUCell",
     "GreedySampler",
+    "HardMonotonicAttention",
     "HashedNgramEmbedding",
     "HashedTrigramEmbedding",
     "LSTMCell",

@@ -9,24 +9,28 @@ from keras import ops
 from keras_seq.layers.attention.attention_cell import AttentionCell, has_state
 from keras_seq.layers.attention.attention_decoder import AttentionDecoder
 from keras_seq.layers.attention.bahdanau_attention import BahdanauAttention
+from keras_seq.layers.attention.bahdanau_monotonic_attention import BahdanauMonotonicAttention
 from keras_seq.layers.attention.location_sensitive_attention import LocationSensitiveAttention
 from keras_seq.layers.attention.luong_attention import LuongAttention
-from keras_seq.layers.internal.exact_dense import ExactDense
+from keras_seq.layers.attention.luong_monotonic_attention import LuongMonotonicAttention
 from keras_seq.models.attentive_model import call_with_weights
+from keras_seq.models.bridged_states import BridgedStates
 from keras_seq.models.call_method import CallMethod
 from keras_seq.models.cell_step import CellStep
 from keras_seq.models.inputs import step_inputs
 from keras_seq.models.output_mask import masked_logits
 from keras_seq.models.pointer import make_pointer
-from keras_seq.models.recurrent_decoder import RecurrentStates, make_output
+from keras_seq.models.recurrent_decoder import make_output
 from keras_seq.models.recurrent_encoder import RECURRENT_LAYERS
 
 # Shape letters: B batch, S source steps, T target steps, K beam, U units, V vocabulary.
 
+# Initial score bias of monotonic attention; the paper uses -1 to -4, higher for shorter sources.
+_SCORE_BIAS = -1.0
 _CELLS = {"gru": keras.layers.GRUCell, "lstm": keras.layers.LSTMCell}
 
 
-class AttentionalDecoder(RecurrentStates):
+class AttentionalDecoder(BridgedStates):
     """Layers of a decoder whose first layer attends to the source.
 
         attention cell over the embeddings, then recurrent layers with residual sums
@@ -35,8 +39,7 @@ class AttentionalDecoder(RecurrentStates):
 
     It is not a Keras layer: the layers belong to the functional model that is built with it.
     `arguments` are the constructor arguments of the model. The seeds of the dropout, one more than
-    layers, are popped from `seeds`. With `input_feeding`, the first layer reads the attentional
-    vector of the last step.
+    layers, are popped from `seeds`.
     """
 
     def __init__(
@@ -45,11 +48,9 @@ class AttentionalDecoder(RecurrentStates):
         dropout: Any,
         arguments: SimpleNamespace,
         seeds: list[int | None],
-        input_feeding: bool = True,
-        tie_output: bool = False,
     ) -> None:
         args, units, dtype = arguments, arguments.decoder_units, arguments.dtype
-        super().__init__(args.cell, args.num_decoder_layers)
+        super().__init__(args)
 
         def make_dropout(name: str) -> Any:
             return keras.layers.Dropout(args.dropout, seed=seeds.pop(), dtype=dtype, name=name)
@@ -59,7 +60,7 @@ class AttentionalDecoder(RecurrentStates):
         self.cell = AttentionCell(
             _CELLS[args.cell](units, dtype=dtype, name=args.cell),
             self.attention,
-            input_feeding=input_feeding,
+            input_feeding=getattr(args, "input_feeding", True),
             dtype=dtype,
             name="cell",
         )
@@ -73,31 +74,8 @@ class AttentionalDecoder(RecurrentStates):
         ]
         self.upper_dropouts = [make_dropout(f"decoder_dropout_{i}") for i in upper]
         self.output_dropout = make_dropout("output_dropout")
-        self.to_logits = make_output(embedding, units, tie_output, dtype)
+        self.to_logits = make_output(embedding, units, getattr(args, "tie_output", False), dtype)
         self.pointer = make_pointer(args)
-        self.bridges = {
-            state: ExactDense(
-                units, activation="tanh", dtype=dtype, name=state.replace("state", "bridge")
-            )
-            for names in self.state_names
-            for state in names
-        }
-
-    def first_states(self, last_states: list[list[Any]], bridge: str = "dense") -> dict[str, Any]:
-        """Makes symbolic first states `(B, U)` of all layers, by name.
-
-        Decoder layer i uses the last states of encoder layer i, or of the topmost encoder layer.
-        The bridge is "copy", "dense" or "zero".
-        """
-        states = {}
-        for i, names in enumerate(self.state_names):
-            for name, state in zip(names, last_states[min(i, len(last_states) - 1)], strict=True):
-                if bridge == "dense":
-                    state = self.bridges[name](state)
-                elif bridge == "zero":
-                    state = ops.zeros_like(state[:, :1]) + ops.zeros((self.cell.output_size,))
-                states[name] = state
-        return states
 
     def logits(
         self,
@@ -210,4 +188,11 @@ def _make_attention(arguments: SimpleNamespace, seed: int | None) -> Any:
     if arguments.attention == "luong":
         return LuongAttention("general", **options)
     additive = {"bahdanau": BahdanauAttention, "location": LocationSensitiveAttention}
-    return additive[arguments.attention](arguments.attention_units, **options)
+    if arguments.attention in additive:
+        return additive[arguments.attention](arguments.attention_units, **options)
+    # Monotonic attention has no dropout of weights, which would lose the position.
+    del options["dropout"]
+    options |= {"sigmoid_noise": 1.0, "score_bias_init": _SCORE_BIAS}
+    if arguments.attention == "luong_monotonic":
+        return LuongMonotonicAttention(**options)
+    return BahdanauMonotonicAttention(arguments.attention_units, **options)

@@ -12,6 +12,7 @@ from keras_seq.layers.positions.sinusoidal_position import SinusoidalPosition
 from keras_seq.models.attentional_decoder import AttentionalDecoder
 from keras_seq.models.attentive_model import AttentiveModel
 from keras_seq.models.checks import check_choice, check_sizes, check_vocabularies
+from keras_seq.models.hard_attention_decoder import HardAttentionDecoder
 from keras_seq.models.inputs import token_input
 from keras_seq.models.recurrent_encoder import (
     NUM_STATES,
@@ -22,7 +23,14 @@ from keras_seq.models.recurrent_encoder import (
 _CHOICES = {
     "encoder": ("recurrent", "convolutional"),
     "cell": ("gru", "lstm"),
-    "attention": ("bahdanau", "luong"),
+    "attention": (
+        "bahdanau",
+        "luong",
+        "location",
+        "bahdanau_monotonic",
+        "luong_monotonic",
+        "hard",
+    ),
     "context": ("every_step", "init"),
     "bridge": ("copy", "dense", "zero"),
 }
@@ -54,11 +62,14 @@ class RecurrentSeq2Seq(AttentiveModel):
         encoder_units: Positive integer U, in each direction. A convolutional encoder has twice as
             many.
         decoder_units: Positive integer, also the width of the attentional vector.
-        attention: "bahdanau" or "luong" (with the score "general").
-        attention_units: Positive integer, the width in which Bahdanau's attention compares.
-            Luong's attention ignores it.
+        attention: "bahdanau", "luong" (with the score "general"), "location"
+            (`LocationSensitiveAttention`), "bahdanau_monotonic", "luong_monotonic", or "hard"
+            (`HardMonotonicAttention`).
+        attention_units: Positive integer, the width in which the attention compares or, with
+            "hard", the units of its hidden layer. Luong's attentions ignore it.
+        attention_window: Non-negative integer, the `window` of `HardMonotonicAttention`.
         input_feeding: Whether the first decoder layer reads the attentional vector of the
-            previous step.
+            previous step. "hard" ignores it, and `tie_output`.
         context: "every_step" or "init": whether the first decoder layer reads the last outputs of
             the encoder with each token, or sees them in its first state only.
         bridge: "copy", "dense" (a layer with tanh) or "zero": how the first states of a decoder
@@ -116,6 +127,7 @@ class RecurrentSeq2Seq(AttentiveModel):
         decoder_units: int = 512,
         attention: str = "bahdanau",
         attention_units: int = 256,
+        attention_window: int = 0,
         input_feeding: bool = True,
         context: str = "every_step",
         bridge: str = "dense",
@@ -137,9 +149,8 @@ class RecurrentSeq2Seq(AttentiveModel):
         source_dropout = self._make_dropout("source_dropout", seeds)
         target_dropout = self._make_dropout("target_dropout", seeds)
         encode = self._make_encoder(seeds)
-        decoder = AttentionalDecoder(
-            target_embedding, target_dropout, self._arguments, seeds, input_feeding, tie_output
-        )
+        decoder_class: Any = HardAttentionDecoder if attention == "hard" else AttentionalDecoder
+        decoder = decoder_class(target_embedding, target_dropout, self._arguments, seeds)
 
         source, target = token_input("source"), token_input("target")
         mask = ops.not_equal(source, 0)
@@ -162,6 +173,8 @@ class RecurrentSeq2Seq(AttentiveModel):
         args = self._arguments
         for name, choices in _CHOICES.items():
             check_choice(name, getattr(args, name), choices)
+        if args.copy and args.attention == "hard":
+            raise ValueError('`copy` must be False with attention="hard", received True.')
         check_sizes(
             num_encoder_layers=args.num_encoder_layers,
             num_decoder_layers=args.num_decoder_layers,

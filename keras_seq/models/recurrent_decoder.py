@@ -105,7 +105,7 @@ class RecurrentDecoder(RecurrentStates):
         for i, (layer, names) in enumerate(zip(self.layers, self.state_names, strict=True)):
             inputs = self.dropouts[i](x)
             if i == 0 and vector is not None:
-                inputs = _join_vector(inputs, vector)
+                inputs = join_vector(inputs, vector)
             initial_state = None if states is None else [states[name] for name in names]
             outputs = layer(inputs, initial_state=initial_state)
             x = x + outputs if i else outputs
@@ -128,7 +128,7 @@ class RecurrentDecoder(RecurrentStates):
         for i, (layer, names) in enumerate(zip(self.layers, self.state_names, strict=True)):
             joined = x
             if i == 0 and "vector" in memory:
-                joined = _join_vector(x, inputs["memory"]["vector"])
+                joined = join_vector(x, inputs["memory"]["vector"])
             old_states = [beam[name] for name in names]
             outputs, states = CellStep(layer.cell, name=f"step_{i}")(joined, old_states)
             x = x + outputs if i else outputs
@@ -151,7 +151,7 @@ def make_output(embedding: Any, units: int, tie_output: bool, dtype: Any) -> Cal
     return lambda x: embedding(project(x), reverse=True)
 
 
-def _join_vector(x: Any, vector: Any) -> Any:
+def join_vector(x: Any, vector: Any) -> Any:
     """Appends a vector `(B, D)` to each step of `x` `(B, T, E)`; returns `(B, T, E + D)`."""
     # Not `x + vector`: if B = 1 and T = E, Keras takes the vector for a bias.
     repeated = ops.ones_like(x[..., :1]) * ops.cast(vector, x.dtype)[:, None]

@@ -83,7 +83,7 @@ def _choose_units(
 def _wants_joint(settings: Settings) -> bool:
     """Tests if the user or the model asks for one vocabulary for both sides."""
     tokenizer = settings.tokenizer
-    if getattr(settings.model, "copy", False):
+    if settings.model.copies:
         return True
     by_user = "joint" in tokenizer.model_fields_set
     wanted = settings.task == "translate" and by_user and tokenizer.joint

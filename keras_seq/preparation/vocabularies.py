@@ -116,7 +116,7 @@ class VocabularyLearner(NamedTuple):
             tokenizer = self._source_tokenizer("", str(self.files))
             self.notice(description)
             return tokenizer, labels
-        if self.settings.tokenizer.joint or getattr(self.settings.model, "copy", False):
+        if self.settings.tokenizer.joint or self.settings.model.copies:
             return self._joint()
         source, target = (
             f"{self.files}, {side}" if "pairs" in self.files.names else self.files.describe(side)

@@ -19,6 +19,7 @@ def check_combinations(settings: Any) -> None:
     _check_subword_sampling(settings)
     _check_features(settings)
     _check_copy(settings)
+    _check_hard_attention(settings)
     members = getattr(settings.model, "members", 1)
     if members != 1:
         _require(
@@ -134,10 +135,20 @@ def _check_features(settings: Any) -> None:
         )
 
 
+def _check_hard_attention(settings: Any) -> None:
+    if getattr(settings.model, "attention", "") != "hard":
+        return
+    reason = "model.attention 'hard'"
+    if settings.model.copies:
+        raise ValueError(f"model.copy: received True, expected False with {reason}")
+    # Its likelihood needs the true target, and it has no attention to guide.
+    _require(settings.training, {"scheduled_sampling": "none", "guided_alignment": 0.0}, reason)
+
+
 def _check_copy(settings: Any) -> None:
     # With features, the vocabularies of both sides are equal but for the features.
     one_vocabulary = settings.tokenizer.joint or settings.data.has_features
-    if getattr(settings.model, "copy", False) and not one_vocabulary:
+    if settings.model.copies and not one_vocabulary:
         raise ValueError(
             "tokenizer.joint: received False, expected True with model.copy, which needs one "
             "vocabulary for both sides"

@@ -43,6 +43,12 @@ class ModelSection(Section):
         return bool(getattr(self, "character_filters", 0) or getattr(self, "form_units", 0))
 
     @property
+    def copies(self) -> bool:
+        """True if the model copies source tokens."""
+        # Sections without this field have a method of pydantic under its name.
+        return "copy" in type(self).model_fields and bool(self.copy)
+
+    @property
     def embedding_width(self) -> int:
         """Width of the token embeddings."""
         return int(getattr(self, "embedding_units", 0) or getattr(self, "units", 0))

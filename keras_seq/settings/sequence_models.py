@@ -53,8 +53,13 @@ class RecurrentSettings(CopyingSettings, RecurrentCoderSettings):
     encoder: Literal["recurrent", "convolutional"] = a_choice(
         "recurrent", "Kind of encoder; convolutional: gated convolutions of width 3."
     )
-    attention: Literal["bahdanau", "luong"] = a_choice("bahdanau", "Kind of attention.")
+    attention: Literal[
+        "bahdanau", "luong", "location", "bahdanau_monotonic", "luong_monotonic", "hard"
+    ] = a_choice("bahdanau", "Kind of attention; hard: sums over all monotonic alignments.")
     attention_units: int = a_number(256, 1, 16_384, "Width of the attention scores' hidden layer.")
+    attention_window: int = a_number(
+        0, 0, 1000, "Hard attention: largest move in the source; 0: any move to the right."
+    )
     input_feeding: bool = a_choice(True, "Feed the attentional vector to the next step.")
     context: Literal["every_step", "init"] = a_choice(
         "every_step", "Whether the decoder sees the source at each step, or only at its start."

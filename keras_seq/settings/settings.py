@@ -162,7 +162,7 @@ def _explain(error: ValidationError, family: str) -> str:
     depth = 3 if location[:2] in _NESTED else 2
     key = ".".join(location[:depth])
     if first["type"] == "extra_forbidden":
-        return f"{key}: not a setting of model.family {family!r}"
+        return f"{key}: not a setting of model.family {family!r}{_families_with(location, family)}"
     if first["type"] == "value_error":
         return f"{key}.{first['ctx']['error']}".removeprefix(".")
     fields = {
@@ -172,6 +172,18 @@ def _explain(error: ValidationError, family: str) -> str:
     field = fields.get(key) or dict(walk_fields()).get(key)
     expected = expectation(field) if field is not None else first["msg"]
     return f"{key}: received {show(first['input'])}, expected {expected}"
+
+
+def _families_with(location: Sequence[str], family: str) -> str:
+    """Names the families of the same task that have a setting of the section `model`."""
+    others = [
+        other
+        for task in TASKS.values()
+        if family in task.families and location[0] == "model"
+        for other in task.families
+        if location[1] in FAMILIES[other].model_fields
+    ]
+    return f", only of {' and '.join(map(repr, others))}" if others else ""
 
 
 def _family(values: Mapping[str, Any]) -> str:

@@ -53,7 +53,7 @@ def training_stream(
 def _unseen_tokens(run: Run) -> UnseenTokens | None:
     """Returns the tokens that are replaced by bytes in training a model that copies."""
     rate = run.settings.training.unseen_tokens
-    if not rate or not getattr(run.settings.model, "copy", False):
+    if not rate or not run.settings.model.copies:
         return None
     byte_ids = run.target_tokenizer.byte_ids
     if not byte_ids:

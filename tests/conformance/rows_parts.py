@@ -59,6 +59,18 @@ ROWS: list[Row] = [
         call=copy_or_generate,
         float32_outputs=[0],
     ),
+    *(
+        Row(
+            f"HardMonotonicAttention-{name}",
+            make=partial(layers.HardMonotonicAttention, 20, units=4, window=window),
+            inputs={"inputs": "BTD", "value": "BSE", "target": "BT ids"},
+            masks={"value_mask": "S"},
+            outputs=["BTV", "BTS"],
+            call=lambda layer, arrays: layer(**arrays, return_weights=True),
+            float32_outputs=[0, 1],
+        )
+        for name, window in (("any", 0), ("window", 2))
+    ),
     Row(
         "HashedNgramEmbedding",
         make=partial(layers.HashedNgramEmbedding, 2, rows=20, units=8),

@@ -7,7 +7,7 @@ from keras import ops
 from keras_seq.models import RecurrentSeq2Seq, Transformer
 from keras_seq.search import beam_search
 
-pytestmark = [pytest.mark.jax, pytest.mark.torch]
+pytestmark = pytest.mark.jax
 
 VOCABULARY = 20
 # Ids from 20 on are features, which only the source has.

@@ -40,7 +40,7 @@ _TENSORFLOW = """
     StaticRegexFullMatch StaticRegexReplace StopGradient StridedSlice StringJoin StringLength
     StringLower StringSplitV2 Sub Substr Sum Tanh TensorListFromTensor TensorListGetItem
     TensorListReserve TensorListSetItem TensorListStack TensorScatterUpdate Tile TopKV2 Transpose
-    UnicodeDecode UnicodeTranscode Unpack VarHandleOp Where While ZerosLike
+    UnicodeDecode UnicodeTranscode Unpack UnsortedSegmentSum VarHandleOp Where While ZerosLike
 """
 
 ALLOWED = TEXT | frozenset(_TENSORFLOW.split())

@@ -1,0 +1,65 @@
+"""Models for mappings between similar strings: copying and hard attention, from text to export."""
+
+import pytest
+from stock_server import StockProcess, Tensor
+from training.test_features import FORMS, LINES, train_forms
+
+import keras_seq
+from keras_seq.run import Run
+from keras_seq.serving import export_saved_model
+from keras_seq.settings import SettingsError
+
+MODELS = {
+    "copy": {"model__copy": True, "training__unseen_tokens": 0.3},
+    "hard": {"model__attention": "hard", "model__attention_units": 64},
+}
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def run(request, tmp_path_factory):
+    return train_forms(tmp_path_factory.mktemp(request.param), **MODELS[request.param])
+
+
+@pytest.mark.slow
+def test_symbol_model_inflects_and_its_export_answers_alike(run, tmp_path):
+    translator = keras_seq.Translator.load(run)
+    assert translator(LINES) == FORMS
+    lines = [*LINES, "ßЖ\tX;PL", "walk", "\tX"]
+    parts = [line.partition("\t") for line in lines]
+    inputs = {
+        name: Tensor.row([row[i] for row in parts]) for name, i in (("text", 0), ("features", 2))
+    }
+    version = export_saved_model(Run.open(run), tmp_path / "served", verify=10)
+    with StockProcess(version) as server:
+        found = server.run("serving_default", inputs)["translation"].values
+    assert [text.decode() for text in found] == translator(lines)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MODELS)
+def test_symbol_model_resumes_exactly(name, tmp_path):
+    options = MODELS[name] | {"training__validate_every": 5, "training__checkpoint_every": 5}
+    straight = train_forms(tmp_path / "straight", **options, training__max_steps=10)
+    for steps in (5, 10):
+        stopped = train_forms(tmp_path / "stopped", **options, training__max_steps=steps)
+    first, second = (
+        (path / "checkpoints" / "step-00000010" / "weights.safetensors").read_bytes()
+        for path in (straight, stopped)
+    )
+    assert first == second
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        ({"model.attention": "hard", "model.copy": True}, "model.copy: received True"),
+        (
+            {"model.attention": "hard", "training.scheduled_sampling": "constant"},
+            "training.scheduled_sampling: received 'constant', expected 'none' with",
+        ),
+        ({"model.copy": True, "tokenizer.joint": False}, "tokenizer.joint: received False"),
+    ],
+)
+def test_settings_that_exclude_each_other_are_refused(overrides, message):
+    with pytest.raises(SettingsError, match=message):
+        keras_seq.load_settings(preset="rnn-symbols", overrides=overrides)
