@@ -1,5 +1,7 @@
 """Models for mappings between similar strings: copying and hard attention, from text to export."""
 
+import random
+
 import pytest
 from stock_server import StockProcess, Tensor
 from training.test_features import FORMS, LINES, train_forms
@@ -63,3 +65,39 @@ def test_symbol_model_resumes_exactly(name, tmp_path):
 def test_settings_that_exclude_each_other_are_refused(overrides, message):
     with pytest.raises(SettingsError, match=message):
         keras_seq.load_settings(preset="rnn-symbols", overrides=overrides)
+
+
+def write_copies(path, count, alphabet, longest):
+    generator = random.Random(path.name)
+    lines = [
+        "".join(generator.choices(alphabet, k=generator.randint(1, longest))) for _ in range(count)
+    ]
+    path.write_text("".join(f"{line}\t{line}\n" for line in lines))
+    return lines
+
+
+@pytest.mark.slow
+def test_copying_model_copies_letters_that_training_never_saw(tmp_path):
+    write_copies(tmp_path / "train.tsv", 1000, "abcdefghijklm", 12)
+    write_copies(tmp_path / "valid.tsv", 20, "abcdefghijklm", 12)
+    values = {
+        "data.pairs": str(tmp_path / "train.tsv"),
+        "data.valid_pairs": str(tmp_path / "valid.tsv"),
+        "tokenizer.kind": "char",
+        "model.copy": True,
+        "model.members": 1,
+        "model.embedding_units": 64,
+        "model.encoder_units": 64,
+        "model.decoder_units": 128,
+        "model.dropout": 0.0,
+        "training.unseen_tokens": 0.4,
+        "training.learning_rate": 0.005,
+        "training.ema": 0.98,
+        "training.max_steps": 480,
+        "training.validate_every": 240,
+        "training.checkpoint_every": 240,
+    }
+    settings = keras_seq.load_settings(preset="rnn-symbols", overrides=values)
+    keras_seq.train(settings, tmp_path / "run", notice=[].append)
+    unseen = write_copies(tmp_path / "unseen.tsv", 100, "nopqrstuvwxyz", 6)
+    assert keras_seq.Translator.load(tmp_path / "run")(unseen) == unseen
