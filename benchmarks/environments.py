@@ -13,6 +13,9 @@ REQUIREMENTS = {
     "transformers": ("transformers==5.23.0", "torch==2.13.*"),
     # JoeyNMT imports importlib_metadata but does not require it.
     "joeynmt": ("joeynmt==2.3.0", "torch==2.13.*", "importlib_metadata"),
+    "scikit-learn": ("scikit-learn==1.9.1",),
+    "sklearn-crfsuite": ("sklearn-crfsuite==0.5.0",),
+    "yoyodyne": ("yoyodyne==0.5.27",),
 }
 
 

@@ -1,0 +1,129 @@
+"""Trains keras-seq with its defaults, and a peer in its own environment, on public tasks.
+
+    python benchmarks/public/compare.py ../shared/data/public --work runs/public
+
+DATA is a folder with the files that `tasks.py` names. `--work` keeps environments, models and
+predictions, so the same command continues where an interrupted one stopped. Scores are those of the
+validation files unless `--test` is given: look at test sets once. Processor time is that of the
+training, validations included. With several seeds the table has the mean and the spread.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import pathlib
+import statistics
+import sys
+from typing import NamedTuple
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+import machine  # noqa: E402
+import picture  # noqa: E402
+import systems  # noqa: E402
+import table  # noqa: E402
+from environments import SkippedError  # noqa: E402
+from tasks import TASKS, PublicTask, read, write_small  # noqa: E402
+
+
+class Result(NamedTuple):
+    """Scores in percent and processor minutes of a system on a task, one of each per seed."""
+
+    task: PublicTask
+    system: str
+    scores: list[float]
+    minutes: list[float]
+
+
+def score(task: PublicTask, expected: list[str], predicted: list[str]) -> float:
+    """Returns the metric of a task in percent."""
+    from keras_seq.scoring import tag_scores
+
+    if len(expected) != len(predicted):
+        raise SkippedError(f"{len(predicted):,} predictions for {len(expected):,} lines")
+    if task.kind != "tag":
+        # Strings are compared as they are written, apart from spaces at the ends.
+        equal = (a.strip() == b.strip() for a, b in zip(expected, predicted, strict=True))
+        return 100 * sum(equal) / len(expected)
+    rows = ([line.split() for line in lines] for lines in (expected, predicted))
+    scores = tag_scores(*rows)
+    return 100 * (scores.entities.f1 if task.metric == "entity F1" else scores.words.accuracy)
+
+
+def measure(
+    task: PublicTask, system: str, options: argparse.Namespace, data: pathlib.Path
+) -> Result:
+    """Trains and scores a system with each seed; kept results are read."""
+    if not options.test:
+        task = task._replace(files=(*task.files[:2], task.files[1]))
+    expected = [row[1] for row in read(data, task.files[2])]
+    result = Result(task, system, [], [])
+    for seed in range(1, options.seeds + 1):
+        part = "test" if options.test else "dev"
+        work = options.work / part / "-".join(f"{task.name} {system} {seed}".split())
+        note = work / "result.json"
+        if not note.exists():
+            print(f"{task.name}, {system}, seed {seed}", file=sys.stderr, flush=True)
+            found = systems.predict(system, task, data, work, seed, options.smoke)
+            percent = score(task, expected, found.lines)
+            note.write_text(json.dumps({"score": percent, "minutes": found.seconds / 60}))
+        kept = json.loads(note.read_text())
+        result.scores.append(kept["score"])
+        result.minutes.append(kept["minutes"])
+    return result
+
+
+def main() -> None:
+    names = [task.name for task in TASKS]
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("data", type=pathlib.Path, nargs="?", help="the folder of data")
+    parser.add_argument("--work", type=pathlib.Path, required=True, help="keeps all that is made")
+    parser.add_argument("--task", action="append", choices=names, metavar="NAME")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--test", action="store_true", help="score the test files")
+    parser.add_argument("--without-peers", action="store_true")
+    parser.add_argument("--picture", type=pathlib.Path, help="an .svg or .png to write")
+    parser.add_argument("--smoke", action="store_true", help="two updates on tiny files")
+    options = parser.parse_args()
+    options.work = options.work.resolve()
+    tasks = [task for task in TASKS if options.task is None or task.name in options.task]
+    data = options.data
+    if options.smoke:
+        data = options.work / "data"
+        tasks = list(write_small(data))
+    elif data is None:
+        parser.error("DATA is missing: the folder of data")
+    results = []
+    for task in tasks:
+        for system in (systems.OURS, *(() if options.without_peers else task.peers)):
+            try:
+                results.append(measure(task, system, options, data))
+            except SkippedError as error:
+                print(f"{task.name}, {system}: skipped: {error}", file=sys.stderr, flush=True)
+    show(results)
+    if options.picture:
+        picture.draw(results, options.picture)
+    print(machine.describe())
+
+
+def show(results: list[Result]) -> None:
+    rows = []
+    for result in results:
+        deviation = statistics.stdev(result.scores) if len(result.scores) > 1 else 0.0
+        rows.append(
+            (
+                f"{result.task.name}, {result.task.metric}",
+                result.system,
+                f"{statistics.mean(result.scores):.1f}",
+                f"{deviation:.1f}",
+                f"{statistics.mean(result.minutes):.1f}",
+            )
+        )
+    head = ("task, metric in percent", "system", "mean", "deviation", "processor minutes")
+    table.show(head, rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,27 @@
+"""The peers: the script, the environment and the arguments of each."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Peer(NamedTuple):
+    """A script in this folder, and a name in `environments.REQUIREMENTS`."""
+
+    script: str
+    environment: str
+    arguments: tuple[str, ...] = ()
+
+
+PEERS = {
+    "logistic regression": Peer("logistic_regression", "scikit-learn"),
+    "crfsuite": Peer("crfsuite_tagger", "sklearn-crfsuite"),
+    "yoyodyne attentive LSTM": Peer("yoyodyne_models", "yoyodyne", ("AttentiveLSTM",)),
+    "yoyodyne pointer-generator LSTM": Peer(
+        "yoyodyne_models", "yoyodyne", ("PointerGeneratorLSTM",)
+    ),
+    "yoyodyne rotary Transformer": Peer("yoyodyne_models", "yoyodyne", ("RotaryTransformer",)),
+    "yoyodyne rotary pointer-generator Transformer": Peer(
+        "yoyodyne_models", "yoyodyne", ("RotaryPointerGeneratorTransformer",)
+    ),
+}

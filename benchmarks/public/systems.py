@@ -1,0 +1,96 @@
+"""Trains keras-seq and its peers on a task and returns their predictions and processor times."""
+
+from __future__ import annotations
+
+import pathlib
+import resource
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import environments
+from peers import PEERS
+from tasks import PublicTask, Row, read
+
+HERE = pathlib.Path(__file__).resolve().parent
+OURS = "keras-seq"
+# Two updates of a tiny model, for `--smoke`.
+SMALL = (
+    *("--set", "training.max_steps=2", "--set", "training.validate_every=2"),
+    *("--set", "training.checkpoint_every=2", "--set", "training.sample_count=0"),
+)
+
+
+class Predictions(NamedTuple):
+    """Predicted lines of the test file, and the seconds of processor time of the training."""
+
+    lines: list[str]
+    seconds: float
+
+
+def predict(
+    system: str, task: PublicTask, data: pathlib.Path, work: pathlib.Path, seed: int, smoke: bool
+) -> Predictions:
+    """Trains a system on a task and predicts the last of its files.
+
+    Raises `environments.SkippedError` if the system cannot take part.
+    """
+    work.mkdir(parents=True, exist_ok=True)
+    if system == OURS:
+        return _ours(task, data, work, seed, smoke)
+    peer = PEERS[system]
+    if smoke:
+        python = sys.executable
+    else:
+        python = environments.environment(work.parents[2] / "environments", peer.environment)
+    for name, file in zip(("train", "dev", "test"), task.files, strict=True):
+        _write(work / f"{name}.tsv", ["\t".join(row) for row in read(data, file)])
+    command = [python, str(HERE / f"{peer.script}.py"), task.kind, str(work), str(seed)]
+    seconds = _seconds([*command, *peer.arguments])
+    return Predictions((work / "predicted.txt").read_text("utf-8").split("\n")[:-1], seconds)
+
+
+def _ours(
+    task: PublicTask, data: pathlib.Path, work: pathlib.Path, seed: int, smoke: bool
+) -> Predictions:
+    train, valid, test = (data / f"{name}.tsv.gz" for name in task.files)
+    files = "pairs" if task.kind == "transduce" else "labeled"
+    run = work / "run"
+    keras_seq = [sys.executable, "-m", "keras_seq"]
+    seconds = _seconds(
+        [
+            *keras_seq,
+            *("train", str(run), f"--{files}", str(train), f"--valid-{files}", str(valid)),
+            *("--seed", str(seed)),
+            *task.options,
+            *(SMALL if smoke else ()),
+        ]
+    )
+    texts, output = work / "texts.txt", work / "predicted.txt"
+    _write(texts, [_text(task, row) for row in read(data, task.files[2])])
+    command = {"classify": "classify", "tag": "tag", "transduce": "translate"}[task.kind]
+    with output.open("wb") as file:
+        arguments = [*keras_seq, command, str(run), str(texts)]
+        subprocess.run(arguments, stdout=file, stderr=subprocess.DEVNULL, check=True)
+    return Predictions(output.read_text("utf-8").split("\n")[:-1], seconds)
+
+
+def _text(task: PublicTask, row: Row) -> str:
+    return f"{row[0]}\t{row[2]}" if task.has_features else row[0]
+
+
+def _write(path: pathlib.Path, lines: Sequence[str]) -> None:
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
+
+
+def _seconds(command: list[str]) -> float:
+    """Runs a command; returns its processor time, that of its own processes included."""
+    before = _children()
+    environments.run(command, " ".join(command[1:4]))
+    return _children() - before
+
+
+def _children() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime

@@ -1,0 +1,108 @@
+"""The public tasks: their files, the options of keras-seq, the metric and the peers."""
+
+from __future__ import annotations
+
+import gzip
+import pathlib
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+Kind = Literal["classify", "tag", "transduce"]
+Row = Sequence[str]
+
+
+class PublicTask(NamedTuple):
+    """One task.
+
+    Attributes:
+        name: The name in the table.
+        kind: What is predicted: a label of a text, a tag of each word, or a string.
+        files: Training, validation and test file in the folder of data, without `.tsv.gz`.
+        options: Options of `keras-seq train` besides the data.
+        metric: "accuracy", "entity F1" or "exact", all in percent.
+        peers: Names in `peers.PEERS`.
+    """
+
+    name: str
+    kind: Kind
+    files: tuple[str, str, str]
+    options: tuple[str, ...]
+    metric: str
+    peers: tuple[str, ...]
+
+    @property
+    def has_features(self) -> bool:
+        return "--columns" in self.options
+
+
+YOYODYNE = (
+    "yoyodyne attentive LSTM",
+    "yoyodyne pointer-generator LSTM",
+    "yoyodyne rotary Transformer",
+    "yoyodyne rotary pointer-generator Transformer",
+)
+
+
+def labels(name: str, preset: str) -> PublicTask:
+    files = (f"{name}/train", f"{name}/valid", f"{name}/test")
+    options = ("--task", "classify", "--preset", preset)
+    return PublicTask(name, "classify", files, options, "accuracy", ("logistic regression",))
+
+
+def tags(name: str, metric: str) -> PublicTask:
+    files = (f"{name}/train", f"{name}/valid", f"{name}/test")
+    options = ("--task", "tag", "--preset", "birnn")
+    return PublicTask(name, "tag", files, options, metric, ("crfsuite",))
+
+
+def pronunciation(language: str) -> PublicTask:
+    files = tuple(f"g2p/{language}.{part}" for part in ("train", "dev", "test"))
+    return PublicTask(f"g2p {language}", "transduce", files, (), "exact", YOYODYNE)
+
+
+def inflection(language: str, size: str) -> PublicTask:
+    parts = (f"train-{size}", "dev", "test")
+    files = tuple(f"inflection/{language}.{part}" for part in parts)
+    options = ("--columns", "source=1,target=2,features=3")
+    return PublicTask(
+        f"inflection {language} {size}", "transduce", files, options, "exact", YOYODYNE
+    )
+
+
+TASKS = (
+    labels("trec", "cnn"),
+    labels("sst2", "cnn"),
+    tags("pos", "accuracy"),
+    tags("wnut17", "entity F1"),
+    *map(pronunciation, ("ice-yoyodyne", "dut", "fre", "hin", "kor", "lit")),
+    *(inflection(one, size) for one in ("finnish", "german") for size in ("medium", "high")),
+)
+
+
+def read(data: pathlib.Path, name: str) -> list[Row]:
+    """Reads the rows of a file; blank lines and lines with a blank text are skipped."""
+    with gzip.open(data / f"{name}.tsv.gz", "rt", encoding="utf-8", newline="\n") as file:
+        rows = [line.rstrip("\n").split("\t") for line in file]
+    return [row for row in rows if row[0].strip()]
+
+
+def write_small(data: pathlib.Path) -> tuple[PublicTask, ...]:
+    """Writes tiny files of two tasks, for `--smoke`, and returns these tasks."""
+    stems = ["walk", "talk", "look", "cook", "jump", "play", "call", "kick", "open", "form"]
+    inflected = [
+        (stem, f"{stem}{ending}", f"V;{name}")
+        for stem in stems
+        for ending, name in (("s", "PRS"), ("ed", "PST"), ("ing", "PTCP"))
+    ]
+    rows = {
+        "trec": [(f"where did {stem} {i} go ?", "XY"[i % 2]) for i, stem in enumerate(stems * 3)],
+        "inflection": inflected,
+    }
+    for folder, examples in rows.items():
+        (data / folder).mkdir(parents=True, exist_ok=True)
+        names = [f"german.{part}" for part in ("train-medium", "dev", "test")]
+        for name in names if folder == "inflection" else ("train", "valid", "test"):
+            with gzip.open(data / folder / f"{name}.tsv.gz", "wt", encoding="utf-8") as file:
+                file.writelines("\t".join(example) + "\n" for example in examples)
+    wanted = ("trec", "inflection german medium")
+    return tuple(task for task in TASKS if task.name in wanted)
