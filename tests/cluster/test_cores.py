@@ -100,7 +100,6 @@ TASKS = {
     "classifier": lambda folder: label_settings(
         folder, "classify", **common(model__dropout=0.0, data__class_weights="balanced")
     ),
-    "tagger": lambda folder: label_settings(folder, "tag", **common(model__dropout=0.0)),
 }
 
 

@@ -288,7 +288,6 @@ ROWS = [
             ("copy", {"copy": True, "source_vocabulary_size": 24, "num_decoder_layers": 2}),
             ("hard", {"attention": "hard", "num_decoder_layers": 2}),
             ("hard_window", {"attention": "hard", "attention_window": 2, "context": "init"}),
-            ("location", {"attention": "location"}),
             ("monotonic", {"attention": "bahdanau_monotonic"}),
         )
     ),
