@@ -286,8 +286,7 @@ ROWS = [
             ),
             ("convolutional", {"encoder": "convolutional", "num_encoder_layers": 2}),
             ("copy", {"copy": True, "source_vocabulary_size": 24, "num_decoder_layers": 2}),
-            ("hard", {"attention": "hard", "num_decoder_layers": 2}),
-            ("hard_window", {"attention": "hard", "attention_window": 2, "context": "init"}),
+            ("hard", {"attention": "hard", "attention_window": 2, "num_decoder_layers": 2}),
             ("monotonic", {"attention": "bahdanau_monotonic"}),
         )
     ),

@@ -313,7 +313,10 @@ def test_half_precision_is_close_and_its_logits_are_float32():
     [
         ({"encoder": "attention"}, "`encoder` must be one of 'recurrent', 'convolutional'"),
         ({"cell": "rnn"}, "`cell` must be one of 'gru', 'lstm', received 'rnn'"),
-        ({"attention": None}, "`attention` must be one of 'bahdanau', 'luong', received None"),
+        (
+            {"attention": None},
+            "`attention` must be one of 'bahdanau', 'luong', 'location', .*, received None",
+        ),
         ({"context": "first"}, "`context` must be one of 'every_step', 'init'"),
         ({"bridge": "wide"}, "`bridge` must be one of 'copy', 'dense', 'zero'"),
         ({"decoder_units": 0}, "`decoder_units` must be a positive integer, received 0"),
