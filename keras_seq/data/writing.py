@@ -117,14 +117,12 @@ def write_corpus(
     >>> counts.kept, counts.dropped_empty, counts.source_tokens
     (1, 1, 2)
     """
-    for name, value in (
-        ("max_source_length", max_source_length),
-        ("max_target_length", max_target_length),
-        ("shard_pairs", shard_pairs),
-        ("vocabulary_size", 1 if vocabulary_size is None else vocabulary_size),
-    ):
-        if value < 1:
-            raise ValueError(f"{name} must be a positive integer, received {value!r}")
+    _check_positive(
+        max_source_length=max_source_length,
+        max_target_length=max_target_length,
+        shard_pairs=shard_pairs,
+        vocabulary_size=1 if vocabulary_size is None else vocabulary_size,
+    )
     with atomic_directory(directory) as temporary:
         longest = max(max_source_length, max_target_length)
         links = np.dtype("<u2" if longest <= 2**16 else "<u4") if alignments else None
@@ -165,6 +163,12 @@ def write_corpus(
         }
         (temporary / INDEX).write_text(json.dumps(index, indent=2) + "\n", encoding="utf-8")
     return counts
+
+
+def _check_positive(**values: int) -> None:
+    for name, value in values.items():
+        if value < 1:
+            raise ValueError(f"{name} must be a positive integer, received {value!r}")
 
 
 class _Stored(NamedTuple):
