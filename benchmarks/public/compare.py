@@ -3,9 +3,9 @@
     python benchmarks/public/compare.py ../shared/data/public --work runs/public
 
 DATA is a folder with the files that `tasks.py` names. `--work` keeps environments, models and
-predictions, so the same command continues where an interrupted one stopped. Scores are those of the
-validation files unless `--test` is given: look at test sets once. Processor time is that of the
-training, validations included. With several seeds the table has the mean and the spread.
+predictions, so an interrupted comparison continues with the same command. Each system predicts the
+validation file, or with `--test` the test file. The processor time covers the training with its
+validations. The table shows the mean and the standard deviation over the seeds.
 """
 
 from __future__ import annotations

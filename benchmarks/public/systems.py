@@ -86,7 +86,7 @@ def _write(path: pathlib.Path, lines: Sequence[str]) -> None:
 
 
 def _seconds(command: list[str]) -> float:
-    """Runs a command; returns its processor time, that of its own processes included."""
+    """Runs a command; returns the processor time of the command and of the processes it starts."""
     before = _children()
     environments.run(command, " ".join(command[1:4]))
     return _children() - before

@@ -7,12 +7,12 @@ import numpy as np
 from keras_seq.data.batch import Batch
 from keras_seq.data.counter_rng import uniforms_at
 
-# Counters from here on choose the byte, those below whether a token is replaced.
+# Random numbers from this counter on choose the byte; the others choose the tokens to replace.
 _BYTES_FROM = 1 << 32
 
 
 class UnseenTokens(NamedTuple):
-    """Which tokens are replaced, how often, and by what.
+    """Selects the tokens to replace, and the bytes that replace them.
 
     Attributes:
         rate: Float in [0, 1), the probability of replacing a token in a pair.

@@ -69,7 +69,7 @@ class RecurrentSeq2Seq(AttentiveModel):
             "hard", the units of its hidden layer. Luong's attentions ignore it.
         attention_window: Non-negative integer, the `window` of `HardMonotonicAttention`.
         input_feeding: Whether the first decoder layer reads the attentional vector of the
-            previous step. "hard" ignores it, and `tie_output`.
+            previous step. Hard attention ignores this argument.
         context: "every_step" or "init": whether the first decoder layer reads the last outputs of
             the encoder with each token, or sees them in its first state only.
         bridge: "copy", "dense" (a layer with tanh) or "zero": how the first states of a decoder
@@ -80,7 +80,8 @@ class RecurrentSeq2Seq(AttentiveModel):
         share_embeddings: Whether source and target use one table (one joint vocabulary).
         copy: Whether a `PointerGenerator` copies source tokens by their attention. An id below V
             must mean the same token on both sides.
-        tie_output: Whether the logits use the table of the target embedding.
+        tie_output: Whether the logits use the table of the target embedding. Hard attention
+            ignores this argument.
         seed: Optional integer, makes the dropout reproducible.
         **kwargs: `name`, and `dtype`, the policy of all layers.
 

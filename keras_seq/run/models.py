@@ -51,8 +51,19 @@ def _check_lstm(settings: Settings) -> None:
 
 
 def build_run_model(run: Run, dtype: str | None = None) -> keras.Model:
-    """Builds the model of a prepared run, with new weights."""
+    """Builds the model of a prepared run, with new weights.
+
+    Raises InputError if the model copies tokens and the vocabularies differ.
+    """
     source, target = run.vocabularies
+    if run.settings.model.copies:
+        pieces = run.target_tokenizer.pieces
+        # The source may have features after these pieces.
+        if run.source_tokenizer.pieces[: len(pieces)] != pieces:
+            raise InputError(
+                f"{run.path}: model.copy needs one vocabulary for source and target, but the text "
+                "was prepared with two: prepare it with --set model.copy=true"
+            )
     return build_model(run.settings, source.vocabulary_size, target.vocabulary_size, dtype)
 
 

@@ -4,7 +4,7 @@ import random
 
 import pytest
 from stock_server import StockProcess, Tensor
-from training.test_features import FORMS, LINES, train_forms
+from training.test_features import COLUMNS, FORMS, LINES, train_forms, write_forms
 
 import keras_seq
 from keras_seq.run import Run
@@ -64,6 +64,17 @@ def test_copying_model_resumes_exactly(tmp_path):
 def test_settings_that_exclude_each_other_are_refused(overrides, message):
     with pytest.raises(SettingsError, match=message):
         keras_seq.load_settings(preset="rnn-symbols", overrides=overrides)
+
+
+def test_copying_refuses_text_that_was_prepared_with_two_vocabularies(tmp_path, keras_seq_command):
+    pairs = write_forms(tmp_path / "forms.tsv")
+    prepared = tmp_path / "prepared"
+    outcome = keras_seq_command("prepare", prepared, "--pairs", pairs, "--columns", COLUMNS)
+    assert outcome.code == 0, outcome.err
+    options = ["--prepared", prepared, "--preset", "rnn-symbols", "--set", "model.copy=true"]
+    outcome = keras_seq_command("train", tmp_path / "run", *options)
+    assert outcome.code == 2
+    assert "model.copy needs one vocabulary for source and target" in outcome.error
 
 
 def write_copies(path, count, alphabet, longest):
