@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 from keras_seq.run import Run
 from keras_seq.settings import load_settings
@@ -36,6 +37,14 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
         return None
     # None lets pytest's other rules decide, such as `--ignore`.
     return None if _names_marker(collection_path, marker) else True
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Turns TensorFlow's optimization of graphs off for `-m slow`, where most graphs run once."""
+    if config.option.markexpr == "slow" and os.environ.get("KERAS_BACKEND") != "jax":
+        import tensorflow as tf
+
+        tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -111,10 +120,15 @@ def without_tensorflow(monkeypatch) -> None:
 @pytest.fixture
 def keras_seq_process() -> Callable[..., Outcome]:
     """Runs `keras-seq` in a separate process."""
+    # Keras imports scikit-learn where it is installed, which takes a second. Few users have it.
+    code = (
+        "import sys; sys.modules['sklearn'] = None; "
+        "from keras_seq_cli.main import main; sys.exit(main())"
+    )
 
     def call(*arguments: object, stdin: bytes = b"", **environment: str) -> Outcome:
         result = subprocess.run(
-            [sys.executable, "-m", "keras_seq", *map(str, arguments)],
+            [sys.executable, "-c", code, *map(str, arguments)],
             input=stdin,
             capture_output=True,
             env=os.environ | environment,
@@ -127,15 +141,33 @@ def keras_seq_process() -> Callable[..., Outcome]:
 
 
 @pytest.fixture(scope="session")
-def dates_file(tmp_path_factory) -> Path:
+def made_once(tmp_path_factory) -> Callable[[str, Callable[[Path], object]], Path]:
+    """Makes a file or directory once for all workers, and returns its path.
+
+    `made_once(name, make)` calls `make(path)` in the first worker that asks; the others wait.
+    """
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+
+    def made(name: str, make: Callable[[Path], object]) -> Path:
+        path, done = folder / name, folder / f"{name}.done"
+        with FileLock(folder / f"{name}.lock"):
+            if not done.exists():
+                make(path)
+                done.touch()
+        return path
+
+    return made
+
+
+@pytest.fixture(scope="session")
+def dates_file(made_once) -> Path:
     """A small file with lines of the form source<TAB>target."""
     from keras_seq.text.dates import date_pairs
 
-    path = tmp_path_factory.mktemp("dates") / "pairs.tsv"
-    path.write_text(
-        "".join(f"{source}\t{target}\n" for source, target in date_pairs(400)), encoding="utf-8"
-    )
-    return path
+    text = "".join(f"{source}\t{target}\n" for source, target in date_pairs(400))
+    return made_once("dates.tsv", lambda path: path.write_text(text, encoding="utf-8"))
 
 
 TINY = {
@@ -153,7 +185,7 @@ TINY = {
 
 
 @pytest.fixture(scope="session")
-def tiny_run(dates_file, tmp_path_factory) -> Path:
+def tiny_run(dates_file, made_once) -> Path:
     """A run of a Transformer that was trained for 4 updates; its translations are poor."""
     from keras_seq.training import train
 
@@ -167,13 +199,11 @@ def tiny_run(dates_file, tmp_path_factory) -> Path:
             "model.num_heads": 2,
         },
     )
-    run = tmp_path_factory.mktemp("tiny") / "run"
-    train(settings, run, notice=lambda line: None)
-    return run
+    return made_once("tiny", lambda run: train(settings, run, notice=lambda line: None))
 
 
 @pytest.fixture(scope="session")
-def tiny_rnn_run(dates_file, tmp_path_factory) -> Path:
+def tiny_rnn_run(dates_file, made_once) -> Path:
     """A run of a recurrent model with separate vocabularies, trained for 4 updates."""
     from keras_seq.training import train
 
@@ -189,40 +219,37 @@ def tiny_rnn_run(dates_file, tmp_path_factory) -> Path:
             "model.attention_units": 16,
         },
     )
-    run = tmp_path_factory.mktemp("tiny-rnn") / "run"
-    train(settings, run, notice=lambda line: None)
-    return run
+    return made_once("tiny-rnn", lambda run: train(settings, run, notice=lambda line: None))
 
 
 @pytest.fixture(scope="session")
-def tiny_export(tiny_run, tmp_path_factory) -> Path:
+def tiny_export(tiny_run, made_once) -> Path:
     """The Transformer of `tiny_run` as a SavedModel; the directory that holds its one version."""
     from keras_seq.serving import export_saved_model
 
-    base = tmp_path_factory.mktemp("served") / "tiny"
-    export_saved_model(Run.open(tiny_run), base, n_best=2, verify=0)
-    return base
+    run = Run.open(tiny_run)
+    return made_once("served", lambda base: export_saved_model(run, base, n_best=2, verify=0))
 
 
 @pytest.fixture(scope="session")
-def classifier_run(tmp_path_factory) -> Path:
+def classifier_run(made_once) -> Path:
     """A run of a small trained classifier; see `label_runs`."""
-    return _label_run(tmp_path_factory.mktemp("classifier"), "classify")
+    return made_once("classifier", lambda folder: _label_run(folder, "classify")) / "run"
 
 
 @pytest.fixture(scope="session")
-def tagger_run(tmp_path_factory) -> Path:
+def tagger_run(made_once) -> Path:
     """A run of a small trained tagger with a conditional random field."""
-    return _label_run(tmp_path_factory.mktemp("tagger"), "tag")
+    return made_once("tagger", lambda folder: _label_run(folder, "tag")) / "run"
 
 
-def _label_run(folder: Path, task: str) -> Path:
+def _label_run(folder: Path, task: str) -> None:
     from label_runs import label_settings
 
     from keras_seq.training import train
 
+    folder.mkdir()
     train(label_settings(folder, task), folder / "run", notice=lambda line: None)
-    return folder / "run"
 
 
 @pytest.fixture

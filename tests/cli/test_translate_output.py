@@ -187,7 +187,8 @@ def test_a_map_has_a_square_for_each_weight(monkeypatch):
 
 
 @pytest.mark.slow
-def test_attention_and_beam_pages_contain_the_translations(command, run, tmp_path):
+def test_attention_and_beam_pages_contain_the_translations(command, tiny_run, tmp_path):
+    run = tiny_run
     page, beam = tmp_path / "attention.html", tmp_path / "beam.html"
     outcome = command(
         run, "--attention", "html", "--attention-file", page, "--show-beam", beam,

@@ -11,13 +11,12 @@ import safetensors.numpy
 from cluster.shared_training import all_end, arguments
 from faults.training_process import Training
 from label_runs import label_settings
-from training.toy import killed_after, quiet_train, toy_settings, write_pairs
+from training.toy import killed_after, quiet_train, toy_settings
 
 from keras_seq.cluster import Cluster, start_cluster
 from keras_seq.cluster.tensorflow_cores import TensorFlowCores
 from keras_seq.runtime.devices import Devices
 from keras_seq.runtime.threads import usable_cores
-from keras_seq.settings import load_settings
 
 pytestmark = pytest.mark.skipif(
     keras.backend.backend() != "tensorflow", reason="JAX has a program for the whole batch"
@@ -52,18 +51,6 @@ def common(**overrides):
     } | overrides
 
 
-def lines_settings(folder, preset, **overrides):
-    """Returns the settings of a model that is trained on lines of text."""
-    for name, count in (("text", 120), ("valid", 12)):
-        if not (folder / name).exists():
-            pairs = write_pairs(folder / f"{name}.tsv", count, seed=count)
-            (folder / name).write_text("".join(f"{source}\n" for source, _ in pairs))
-    values = {"data__text": folder / "text", "data__valid_text": folder / "valid"} | overrides
-    values |= {"training__batch_tokens": 300, "search__max_length": 8}
-    named = {key.replace("__", "."): str(value) for key, value in values.items()}
-    return load_settings(preset=preset, overrides=named)
-
-
 def guided(folder):
     """Returns settings with alignments and uneven sources, so that shards differ in length."""
     generator = random.Random(4)
@@ -76,26 +63,20 @@ def guided(folder):
     )
     files = {"data__pairs": folder / "uneven.tsv", "data__alignments": folder / "links"}
     named = {key: str(path) for key, path in files.items()}
-    return toy_settings(folder, **common(**NO_DROPOUT, **named, training__guided_alignment=1.0))
+    # Several batches per update; the last batch of an epoch is the smallest.
+    methods = {"training__guided_alignment": 1.0, "training__effective_batch_tokens": 900}
+    return toy_settings(folder, **common(**NO_DROPOUT, **named, **methods))
 
 
 UNITS = {f"model__{name}_units": 8 for name in ("embedding", "encoder", "decoder", "attention")}
 TASKS = {
-    "transformer": lambda folder: toy_settings(folder, **common(**NO_DROPOUT)),
     "guided": guided,
-    # Several batches per update; the last batch of an epoch is the smallest.
-    "accumulated": lambda folder: toy_settings(
-        folder, **common(**NO_DROPOUT, training__effective_batch_tokens=900)
-    ),
     # One pair per batch, which two cores cannot split.
     "one row": lambda folder: toy_settings(
         folder, **common(**NO_DROPOUT, training__batch_tokens=6)
     ),
     "rnn": lambda folder: toy_settings(
         folder, **common(model__family="rnn", model__dropout=0.0, **UNITS)
-    ),
-    "language model": lambda folder: lines_settings(
-        folder, "lm-gru", **common(model__units=8, model__embedding_units=8, model__dropout=0.0)
     ),
     "classifier": lambda folder: label_settings(
         folder, "classify", **common(model__dropout=0.0, data__class_weights="balanced")
@@ -128,21 +109,11 @@ def test_training_on_two_cores_matches_one_core(task, tmp_path, cores):
     assert moments >= 3
 
 
-def stochastic(folder):
-    return toy_settings(folder, **common(**dict.fromkeys(DROPOUTS, 0.2)))
-
-
-def autoencoder(folder):
-    small = {f"model__{name}_units": 8 for name in ("latent", "embedding", "encoder", "decoder")}
-    return lines_settings(folder, "vae", **common(**small))
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("settings_of", [stochastic, autoencoder])
-def test_resumed_training_on_two_cores_is_bit_identical(settings_of, tmp_path, cores):
+def test_resumed_training_on_two_cores_is_bit_identical(tmp_path, cores):
     """Each thread samples the same numbers, in whatever order the threads finish."""
     cores(2)
-    settings = settings_of(tmp_path)
+    settings = toy_settings(tmp_path, **common(**dict.fromkeys(DROPOUTS, 0.2)))
     quiet_train(settings, tmp_path / "straight")
     copied = killed_after(2, tmp_path / "straight", tmp_path / "copy")
     _, said = quiet_train(settings, copied)

@@ -74,7 +74,7 @@ def test_all_training_methods_on_two_devices_match_one_device(folder, backend):
 OVERFLOW = LOSS_SCALE.format(20)
 
 
-@pytest.mark.parametrize("backend", ["tensorflow", "jax"])
+@pytest.mark.parametrize("backend", ["tensorflow"])
 def test_float16_overflow_lowers_the_loss_scale_on_two_devices(folder, backend):
     """Also with dropout; a resumed training continues with the lowered scale, bit for bit."""
     settings = {f"model__{name}": 0.2 for name in DROPOUTS} | {

@@ -381,5 +381,7 @@ def rows_where(condition: Callable[[Row], Any], *, jax: bool = False, torch: boo
 
 
 every_row = rows_where(lambda row: True)
+# For what depends on the class alone, or holds for a further row if its other laws hold.
+first_rows = rows_where(lambda row: row.name in FIRST.values())
 every_row_on_torch = rows_where(lambda row: True, torch=True)
 every_row_on_all_backends = rows_where(lambda row: True, jax=True, torch=True)

@@ -18,8 +18,12 @@ OTHER = {"tensorflow": "jax", "jax": "tensorflow", "torch": "tensorflow"}
 
 
 @pytest.fixture(scope="session")
-def other_outputs(tmp_path_factory):
-    path = tmp_path_factory.mktemp("outputs") / "outputs.npz"
+def other_outputs(made_once):
+    with np.load(made_once("outputs.npz", _write_other_outputs)) as arrays:
+        return dict(arrays)
+
+
+def _write_other_outputs(path):
     environment = {
         **os.environ,
         "KERAS_BACKEND": OTHER[keras.backend.backend()],
@@ -30,8 +34,6 @@ def other_outputs(tmp_path_factory):
     names = [row.name for row in ON_TORCH] if keras.backend.backend() == "torch" else []
     command = [sys.executable, "-m", "conformance.outputs", str(path), *names]
     subprocess.run(command, env=environment, check=True)
-    with np.load(path) as arrays:
-        return dict(arrays)
 
 
 @pytest.mark.parametrize(

@@ -1,18 +1,16 @@
 """The output of a row does not depend on the other rows of the batch."""
 
 import numpy as np
-import pytest
-from conformance.harness import SIZES, built, make_arrays, outputs_of, run
+from conformance.harness import built, make_arrays, outputs_of, run
 from conformance.table import every_row_on_torch
 
 
 @every_row_on_torch
-@pytest.mark.parametrize("index", range(SIZES["B"]))
-def test_row_alone_gives_the_same_outputs_as_in_a_batch(row, index):
-    arrays = make_arrays(row)
-    alone = {name: array[index : index + 1] for name, array in arrays.items()}
+def test_row_alone_gives_the_same_outputs_as_in_a_batch(row):
+    """The second row has padding; the next law compares the first row, which has none."""
+    alone = {name: array[1:2] for name, array in make_arrays(row).items()}
     for got, together in zip(run(row, built(row), alone), outputs_of(row), strict=True):
-        np.testing.assert_allclose(got, together[index : index + 1], rtol=0, atol=row.tolerance)
+        np.testing.assert_allclose(got, together[1:2], rtol=0, atol=row.tolerance)
 
 
 @every_row_on_torch

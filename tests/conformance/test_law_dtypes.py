@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from conformance.harness import build, make_arrays, outputs_of, policy_of, real_part, run
-from conformance.table import ROWS, marked
+from conformance.table import FIRST, ROWS, marked
 
 from keras_seq import models
 
@@ -11,14 +11,16 @@ from keras_seq import models
 PRECISION = {"float32": 1e-6, "mixed_float16": 2e-2, "mixed_bfloat16": 1e-1, "float64": 1e-5}
 
 
-# The layers of a model have rows too, so one half-precision policy suffices for a model.
+# The layers of a model have rows too, so one half-precision policy suffices for a model, and for
+# the further rows of a layer.
 OF_MODELS = ("float32", "mixed_bfloat16")
 CASES = [
     marked(row, name, row, jax=name == "mixed_bfloat16", torch=name != "float64")
-    if name in OF_MODELS or row.public_name not in models.__all__
-    else pytest.param(name, row, id=f"{name}-{row.name}", marks=pytest.mark.slow)
     for row in ROWS
     for name in PRECISION
+    if name == "mixed_bfloat16"
+    or row.name in FIRST.values()
+    and (name in OF_MODELS or row.public_name not in models.__all__)
 ]
 
 

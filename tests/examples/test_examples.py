@@ -89,7 +89,3 @@ def run(name, *arguments):
 def test_example_in_small_prints_a_result_within_bounds(name):
     least, most = BOUNDS.get(name, (0, 100))
     assert least <= run(name, *ARGUMENTS[name]) <= most
-
-
-def test_captions_example_reaches_what_the_readme_says():
-    assert run("captions.py") > 95

@@ -74,7 +74,7 @@ def straight(tmp_path_factory):
     return Straight(tmp_path_factory.mktemp("straight"))
 
 
-@pytest.mark.parametrize("backend", ["tensorflow", "jax"])
+@pytest.mark.parametrize("backend", ["jax"])
 def test_fit_killed_at_random_moments_ends_with_identical_state(tmp_path, straight, backend):
     """Compares weights, averages, optimizer, dropout seeds and the state of other callbacks."""
     straight.begin(backend)

@@ -72,12 +72,8 @@ def begun(folder, name, code="", **settings):
 
 @pytest.mark.parametrize(
     ("number", "code", "backend"),
-    [
-        (signal.SIGTERM, 143, "tensorflow"),
-        (signal.SIGINT, 130, "tensorflow"),
-        (signal.SIGTERM, 143, "jax"),
-    ],
-    ids=["term-tensorflow", "int-tensorflow", "term-jax"],
+    [(signal.SIGTERM, 143, "tensorflow"), (signal.SIGINT, 130, "jax")],
+    ids=["term-tensorflow", "int-jax"],
 )
 def test_signal_during_training_saves_a_checkpoint_and_exits(folder, number, code, backend):
     """No periodic checkpoint is due, so the signal alone causes the save."""
@@ -98,10 +94,7 @@ def test_signal_during_training_saves_a_checkpoint_and_exits(folder, number, cod
     assert last_arrays(run.path)
 
 
-@pytest.mark.parametrize(
-    ("seconds", "backend"),
-    [(0.1, "tensorflow"), (0.6, "tensorflow"), (0.3, "jax")],
-)
+@pytest.mark.parametrize(("seconds", "backend"), [(0.6, "tensorflow"), (0.3, "jax")])
 def test_sigterm_during_the_first_compilation_exits_with_143(folder, backend, seconds):
     """The process exits cleanly, whatever the backend does when the signal arrives."""
     name = f"compile-{backend}-{seconds}"
@@ -148,17 +141,15 @@ translator.Translator.translate = {}(translator.Translator.translate)
 """
 
 
-@pytest.mark.parametrize("how", ["says", "deaf"])
-def test_sigterm_during_evaluation_keeps_the_checkpoint_and_exits_with_143(folder, how):
+def test_sigterm_during_evaluation_keeps_the_checkpoint_and_exits_with_143(folder):
     """Training saves a checkpoint before it validates, so no update is lost."""
-    name = f"evaluation-{how}"
-    code = DEAF + SAYS + EVALUATION.format(how if how == "says" else "(lambda _: deaf)")
-    check_validation(folder, name, begun(folder, name, code, training__validate_every=3))
+    code = SAYS + EVALUATION.format("says")
+    check_validation(
+        folder, "evaluation", begun(folder, "evaluation", code, training__validate_every=3)
+    )
 
 
-@pytest.mark.parametrize(
-    ("how", "backend"), [("says", "tensorflow"), ("deaf", "tensorflow"), ("says", "jax")]
-)
+@pytest.mark.parametrize(("how", "backend"), [("deaf", "tensorflow"), ("says", "jax")])
 def test_sigterm_during_decoding_keeps_the_checkpoint_and_exits_with_143(folder, how, backend):
     name = f"decoding-{how}-{backend}"
     wrapper = how if how == "says" else "(lambda _: deaf)"
@@ -166,11 +157,9 @@ def test_sigterm_during_decoding_keeps_the_checkpoint_and_exits_with_143(folder,
     check_validation(folder, name, begun(folder, name, code, training__validate_every=3))
 
 
-@pytest.mark.parametrize("backend", ["tensorflow", "jax"])
-def test_sigterm_during_a_save_completes_it_and_exits_with_143(folder, backend):
-    name = f"save-{backend}"
-    code = on(backend) + HOLD_SAVES.format(signal.SIGTERM)
-    training = begun(folder, name, code, training__checkpoint_every=2)
+def test_sigterm_during_a_save_completes_it_and_exits_with_143(folder):
+    name = "save"
+    training = begun(folder, name, HOLD_SAVES.format(signal.SIGTERM), training__checkpoint_every=2)
     training.wait_for("begin save")
     ended, said, seconds = training.signalled(signal.SIGTERM)
     assert (ended, seconds < 5) == (143, True), (seconds, said)

@@ -82,6 +82,8 @@ checkpoint.write_tensors = holding(checkpoint.write_tensors)
 """
 
 
+# Keras imports scikit-learn where it is installed, which takes a second. Few users have it.
+WITHOUT_SKLEARN = "sys.modules['sklearn'] = None"
 _SHARE_CORES = (
     "from keras_seq.runtime.threads import configure_training_threads; configure_training_threads()"
 )
@@ -114,7 +116,8 @@ class Training:
         if code and "--devices" not in arguments and "--hosts" not in arguments:
             # The command sets the threads before it imports TensorFlow, and `code` may import it.
             code = f"{_SHARE_CORES}\n{code}"
-        script = f"import sys\n{code}\nfrom keras_seq_cli.main import main\nsys.exit(main())"
+        code = f"import sys\n{WITHOUT_SKLEARN}\n{code}"
+        script = f"{code}\nfrom keras_seq_cli.main import main\nsys.exit(main())"
         self.process = subprocess.Popen(
             [sys.executable, "-c", script, *arguments],
             stdin=subprocess.DEVNULL,

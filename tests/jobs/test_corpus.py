@@ -105,7 +105,7 @@ def test_prepared_corpus_is_identical_after_a_worker_is_killed(
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("where", ["local", "ray"], indirect=True)
+@pytest.mark.parametrize("where", ["local"], indirect=True)
 def test_killed_preparation_resumes_to_an_identical_corpus(
     start, expected, text_options, tmp_path, where
 ):

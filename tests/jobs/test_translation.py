@@ -117,7 +117,7 @@ def test_translated_files_are_identical_after_a_worker_is_killed(
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("where", ["local", "ray"], indirect=True)
+@pytest.mark.parametrize("where", ["ray"], indirect=True)
 def test_killed_translation_job_resumes_without_redoing_finished_files(
     start, many_texts, expected_of_many, tmp_path, where
 ):
@@ -154,7 +154,7 @@ def test_killed_translation_job_resumes_without_redoing_finished_files(
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGINT])
 def test_a_signal_ends_a_job_and_its_workers(start, tmp_path, number, request):
     # Shells start background jobs with SIGINT ignored, and child processes inherit that.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)

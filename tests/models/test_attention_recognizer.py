@@ -1,7 +1,5 @@
 """The recognizer compared with numpy, its search, and odd lengths."""
 
-import json
-
 import keras
 import numpy as np
 import pytest
@@ -10,7 +8,6 @@ from differentiation import quick
 from keras import ops
 from reference_attention import location_attend
 
-from keras_seq.layers import LogMelSpectrogram
 from keras_seq.models import AttentionRecognizer
 from keras_seq.search import beam_search, forced_scores, sample
 
@@ -195,21 +192,6 @@ def test_sampling_from_the_recognizer_repeats_with_one_seed(model):
     again = sample(model, SOURCE, n_best=2, seed=1, max_length=4)
     assert numpy_of(found.tokens).shape[:2] == (3, 2)
     assert numpy_of(found.tokens).tolist() == numpy_of(again.tokens).tolist()
-
-
-@pytest.mark.slow
-def test_recognizer_survives_config_and_file_round_trips(tmp_path):
-    front = LogMelSpectrogram(800, num_mels=6, frame_length=64, frame_step=32)
-    model = AttentionRecognizer(VOCABULARY, front, **SMALL, name="heard")
-    config = json.loads(json.dumps(model.get_config()))
-    again = AttentionRecognizer.from_config(config).get_config()
-    assert json.loads(json.dumps(again)) == config
-    model.save(tmp_path / "model.keras")
-    loaded = keras.saving.load_model(tmp_path / "model.keras")
-    samples = np.random.default_rng(1).normal(size=(2, 400)).astype("float32")
-    source = {"samples": samples, "lengths": np.array([400, 250], "int32")}
-    inputs = {"source": source, "target": TARGET[:2]}
-    np.testing.assert_array_equal(loaded.predict_on_batch(inputs), model.predict_on_batch(inputs))
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """The recurrent encoder-decoder compared with numpy, whole targets and single steps."""
 
-import json
-
 import keras
 import numpy as np
 import pytest
@@ -165,25 +163,6 @@ def test_encoder_memory_is_not_copied_per_hypothesis():
     assert state["shared"] == {}
 
 
-@pytest.mark.slow
-def test_more_padding_changes_nothing(variant):
-    _, model = variant
-    source = np.pad(SOURCE, [(0, 0), (0, 3)])
-    target = np.pad(TARGET, [(0, 0), (0, 2)])
-    np.testing.assert_allclose(
-        logits_of(model, source, target)[:, :5][REAL], logits_of(model)[REAL], atol=1e-5
-    )
-
-
-def test_batch_mates_change_nothing(variant):
-    _, model = variant
-    together = logits_of(model)
-    for order in ([2, 0, 1], [1, 1, 1]):
-        np.testing.assert_allclose(
-            logits_of(model, SOURCE[order], TARGET[order]), together[order], atol=1e-5
-        )
-
-
 def test_source_of_only_padding_is_finite_and_leaves_other_rows_alone(model):
     empty = SOURCE * np.array([[0], [1], [1]])
     logits = logits_of(model, empty)
@@ -224,20 +203,6 @@ def test_dropout_acts_in_training_only():
     first, second = training_logits(model, 2)
     assert not np.allclose(first, second)
     np.testing.assert_allclose(training_logits(made(**arguments), 1)[0], first, atol=1e-6)
-
-
-@pytest.mark.slow
-def test_recurrent_seq2seq_survives_config_and_file_round_trips(variant, tmp_path):
-    _, model = variant
-    config = json.loads(json.dumps(model.get_config()))
-    assert RecurrentSeq2Seq.from_config(config).get_config() == model.get_config()
-    model.save(tmp_path / "model.keras")
-    again = keras.saving.load_model(tmp_path / "model.keras")
-    assert isinstance(again, RecurrentSeq2Seq)
-    np.testing.assert_array_equal(logits_of(again), logits_of(model))
-    memory = quick(model.encoder)(SOURCE)
-    for name, tensor in quick(again.encoder)(SOURCE).items():
-        np.testing.assert_allclose(numpy_of(tensor), numpy_of(memory[name]), atol=1e-6)
 
 
 @pytest.mark.slow

@@ -102,7 +102,7 @@ def test_beam_search_mostly_matches_translator_and_is_rarely_worse(engines):
     assert worse <= 0.03 * len(LINES)
 
 
-@pytest.mark.parametrize("joint", [True, False])
+@pytest.mark.parametrize("joint", [False])
 def test_endless_translations_are_truncated_as_by_translator(tmp_path, joint):
     run, _ = random_run(tmp_path / "run", joint=joint)
     for beam_size in (1, 3):

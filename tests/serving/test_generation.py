@@ -15,7 +15,6 @@ pytestmark = pytest.mark.slow
 PROMPTS = ["a", "", "b c", "a b c d e f g h", "  ", "unknown ☃ signs", "c " * 300]
 SEARCHES = {
     "drawn": {"n_best": 3, "seed": 7},
-    "beam": {"method": "beam", "beam_size": 3, "n_best": 3},
 }
 
 

@@ -11,7 +11,6 @@ from keras import ops
 from training.toy import (
     LETTERS,
     assert_equal_tensors,
-    killed_after,
     quiet_train,
     tensors_of,
     toy_settings,
@@ -319,15 +318,6 @@ def test_run_with_micro_batches_counts_steps_in_updates(folder, straight):
     # Each seed generator advances once per batch, so three times per update.
     seeds = {name: array for name, array in arrays.items() if name.startswith("seed/")}
     assert {int(seed[1]) % (3 * STEPS) for seed in seeds.values()} == {0}
-
-
-@pytest.mark.slow
-def test_resume_between_updates_reproduces_the_training_state(folder, straight):
-    run = killed_after(3, straight, folder / "killed")
-    result, said = quiet_train(settings_of(folder, training__max_steps=STEPS), run)
-    assert result.steps == STEPS
-    assert "resuming after step 3\n" in said
-    assert_same_training(run, straight)
 
 
 @pytest.mark.jax

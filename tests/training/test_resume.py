@@ -16,7 +16,6 @@ from training.toy import (
     quiet_train,
     tensors_of,
     toy_settings,
-    without_tensorboard,
     write_pairs,
 )
 
@@ -71,13 +70,6 @@ def family(request):
     return request.param
 
 
-@pytest.fixture(scope="module", autouse=True)
-def no_pictures():
-    """Attention images take a tenth of a training; tests/training/test_run_events.py tests them."""
-    with without_tensorboard():
-        yield
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory, family):
     return tmp_path_factory.mktemp(family)
@@ -129,9 +121,9 @@ def assert_same_run(run, expected):
 
 @pytest.mark.slow
 def test_run_stopped_around_the_end_of_an_epoch_resumes_to_the_same_state(folder, family, straight):
-    """The batch stream does not depend on the model, so only one family tries all stops."""
+    """The batch stream does not depend on the model, so each family tries other stops."""
     run = folder / "pieces"
-    stops = (straight - 2, straight, straight + 1)[0 if family == "transformer" else 2 :]
+    stops = (straight, straight + 1) if family == "transformer" else (straight + 1,)
     for before, stop in zip((0, *stops), stops, strict=False):
         result, said = quiet_train(SETTINGS[family](folder, stop), run)
         assert result.steps == stop

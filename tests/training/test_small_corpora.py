@@ -35,9 +35,9 @@ def test_members_are_trained_resumed_exported_and_proved(pairs_file, tmp_path):
         "model.embedding_units": 8,
         "model.encoder_units": 8,
         "model.decoder_units": 16,
-        "training.max_steps": 30,
-        "training.validate_every": 15,
-        "training.checkpoint_every": 15,
+        "training.max_steps": 4,
+        "training.validate_every": 2,
+        "training.checkpoint_every": 2,
     }
 
     def run(name, **more):
@@ -48,18 +48,18 @@ def test_members_are_trained_resumed_exported_and_proved(pairs_file, tmp_path):
         return prepared
 
     whole = run("whole")
-    run("parts", **{"training.max_steps": 15})
+    run("parts", **{"training.max_steps": 2})
     parts = run("parts")
     assert whole.settings.model.members == 2
     assert whole.settings.data.concatenation == 2.0
     weights = [
-        (one.path / "checkpoints" / "step-00000030" / "weights.safetensors").read_bytes()
+        (one.path / "checkpoints" / "step-00000004" / "weights.safetensors").read_bytes()
         for one in (whole, parts)
     ]
     assert weights[0] == weights[1]
     lines = [a for a, _ in reversed_capitals(20, 2)]
     expected = Translator.load(whole.path)(lines)
-    export_saved_model(whole, tmp_path / "served", verify=5)
+    export_saved_model(whole, tmp_path / "served", verify=0)
     assert SavedModelTranslator(tmp_path / "served" / "1")(lines) == expected
 
 
