@@ -3,8 +3,8 @@
 The blocks run as printed, in order, in a folder with small files under the names that the README
 uses. A command that occurs in several blocks runs once. Three differences keep the tests fast:
 
-* `keras-seq train` gets the settings `SMALL` in addition to its own. In Python blocks, `SMALL`
-  replaces `"training.max_minutes": 30`.
+* `keras-seq train` gets the settings `SMALL` in addition to its own, and some trainings are dry
+  runs. In Python blocks, `SMALL` replaces `"training.max_minutes": 30`.
 * `keras-seq export` writes a SavedModel with `--verify 0`; Python blocks verify their exports.
 * `python -m pip`, `python -m pytest` and `keras-seq demo` do nothing, because `.ci/run` and
   `tests/cli/test_demo.py` cover them.
@@ -65,6 +65,8 @@ SMALL = {
     "training.sample_count": 0,
     "search.max_length": 8,
 }
+# Other tests train with the options of these commands.
+DRY = {f"runs/{name}" for name in ("mine", "bpe", "letters", "tagged", "one", "two")}
 PYTHON_LIMIT = '"training.max_minutes": 30,'
 
 
@@ -94,10 +96,11 @@ def folder(tmp_path_factory):
 
     programs = folder / "programs"
     programs.mkdir()
-    small = shlex.join(f"--set={key}={value}" for key, value in SMALL.items())
+    small = shlex.join(small_options([]))
     python = shlex.quote(sys.executable)
     write_program(
         programs / "keras-seq",
+        f'case "$2" in runs/two-devices|runs/shared|runs/largest) set -- "$@" --dry-run;; esac\n'
         f'case "$1" in demo) exit 0;; train) exec {python} -m keras_seq "$@" {small};; esac\n'
         'case "$*" in *--format*) ;; export*) set -- "$@" --verify 0;; esac\n'
         f'exec {python} -m keras_seq "$@"\n',
@@ -130,6 +133,12 @@ def run_in(folder, *command):
     return result.stdout
 
 
+def small_options(arguments):
+    """Returns the options of a training on a small model, or of none at all."""
+    small = [f"--set={key}={value}" for key, value in SMALL.items()]
+    return [*small, "--dry-run"] if DRY.intersection(arguments) else small
+
+
 # A command that runs in this process, and the file of its output.
 PLAIN_COMMAND = re.compile(r"keras-seq (?P<arguments>[^&|<>$]+?)(?: > (?P<output>\S+))?")
 OWN_PROCESS = re.compile(r"--(devices|backend|hosts|workers|runner)|--batch-tokens auto|serve ")
@@ -139,7 +148,7 @@ def run_plain(command, keras_seq_command):
     """Runs a `PLAIN_COMMAND` with the differences that the wrapper of `folder` has."""
     arguments = shlex.split(command["arguments"])
     if arguments[0] == "train":
-        arguments += [f"--set={key}={value}" for key, value in SMALL.items()]
+        arguments += small_options(arguments)
     if arguments[0] == "export" and "--format" not in arguments:
         arguments += ["--verify", "0"]
     outcome = keras_seq_command(*arguments)

@@ -1,9 +1,9 @@
 """Every command of docs/training.md runs for one update on a small text with a small model.
 
-Commands that differ only in how text is read run with `--dry-run`, up to their first batch; other
-tests train with these options. All commands run in this process, which saves each the seconds that
-TensorFlow needs to start. Each line of a block must therefore be one `keras-seq` command without
-other shell syntax. The fixture `folder` creates the files that the commands name.
+Commands whose options other tests train with run with `--dry-run`, up to their first batch. All
+commands run in this process, which saves each the seconds that TensorFlow needs to start. Each line
+of a block must therefore be one `keras-seq` command without other shell syntax. The fixture
+`folder` creates the files that the commands name.
 """
 
 import gzip
@@ -102,9 +102,12 @@ def commands():
     return [shlex.split(line, comments=True) for line in lines if not line.startswith("#")]
 
 
-READING = [
+DRY = [
     f"runs/{name}"
-    for name in ("table", "topics", "anki", "many", "weighted", "mixed", "hidden", "subwords")
+    for name in (
+        *("table", "forms", "topics", "anki", "judged", "intl", "many", "weighted", "mixed"),
+        *("aligned", "hidden", "subwords", "large", "half", "vectors"),
+    )
 ]
 
 
@@ -114,7 +117,7 @@ def with_small_model(arguments):
         return ["1" if argument == "3" else argument for argument in arguments]
     if arguments[0] != "train":
         return arguments
-    if arguments[1] in READING:
+    if arguments[1] in DRY:
         return [*arguments, "--dry-run"]
     family = "rnn" if "rnn" in " ".join(arguments) else "transformer"
     small = SMALL | SMALL_MODEL[family]

@@ -25,15 +25,11 @@ COMMANDS = {
     "translate": ["translate", "RUN", "--scores"],
     "likelihood": ["likelihood", "RUN", "-", "LINES"],
     "classify": ["classify", "RUN", "--format", "tsv"],
-    "tag": ["tag", "RUN"],
     "generate": ["generate", "RUN", "-", "--method", "beam", "--format", "jsonl"],
-    "reconstruct": ["reconstruct", "RUN"],
 }
 RUNS = {
     "classify": "classifier_run",
-    "tag": "tagger_run",
     "generate": "language_model_run",
-    "reconstruct": "autoencoder_run",
 }
 LINES = b"a b c d e\nthe 3rd of may 1999 in london\nrain and sun, grace and ada\n"
 
@@ -61,13 +57,6 @@ def language_model_run(tmp_path_factory):
     small = {"num_layers": 1, "units": 16, "feedforward_units": 16, "num_heads": 2}
     named = {f"model.{key}": value for key, value in small.items()}
     return _text_run(tmp_path_factory.mktemp("lm"), "lm-transformer", **named)
-
-
-@pytest.fixture(scope="module")
-def autoencoder_run(tmp_path_factory):
-    small = {"embedding_units": 8, "encoder_units": 8, "decoder_units": 8, "latent_units": 4}
-    named = {f"model.{key}": value for key, value in small.items()}
-    return _text_run(tmp_path_factory.mktemp("vae"), "vae", **named)
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,6 @@ import safetensors.numpy
 from faults.training_process import Training, command
 
 BACKENDS = ["tensorflow", "jax"]
-# JAX shares a batch in the same way for every model.
-FAMILIES = {"tensorflow": ["transformer-tiny", "rnn-small"], "jax": ["transformer-tiny"]}
 STEPS = 6
 # A constant added to all keys does not change attention, so the gradient of the key biases is only
 # rounding noise, which Adam amplifies to full-size steps.
@@ -33,10 +31,6 @@ SETTINGS = {
 TOLERANCE = 2e-4
 # JAX samples dropout masks for the global batch, so sharding does not change the masks.
 SAME_DROPOUT = {"tensorflow": {}, "jax": {f"model__{name}": 0.2 for name in DROPOUTS}}
-TRANSFORMER = tuple(
-    f"--set=model.{name}"
-    for name in ("num_", "units", "feedforward", "attention_dropout", "activation_dropout")
-)
 # Prints a line after each update, then sleeps so that a test can react.
 SLOWLY = """
 import time
@@ -49,17 +43,11 @@ def slowly(after):
     return said
 loop.TrainingLoop._after_update = slowly(loop.TrainingLoop._after_update)
 """
-RECURRENT = [f"model.{name}_units" for name in ("embedding", "encoder", "decoder", "attention")]
 
 
-def arguments(folder, run, options, preset="transformer-tiny", **settings):
+def arguments(folder, run, options, **settings):
     """Returns the command-line arguments of a small training in `folder`."""
     line = command(folder, run, **(SETTINGS | settings))
-    if preset == "rnn-small":
-        # A recurrent model rejects the size settings of a Transformer.
-        line = [word for word in line if not word.startswith(TRANSFORMER)]
-        line += [f"--set={key}=16" for key in RECURRENT]
-    line[line.index("--preset") + 1] = preset
     return [*line, "--device", "cpu", *options.split()]
 
 

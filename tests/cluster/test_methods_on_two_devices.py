@@ -1,18 +1,15 @@
 """Optional training methods on two devices match the same training on one device."""
 
-import numpy as np
 import pytest
 from cluster.shared_training import (
-    DROPOUTS,
     all_arrays,
     all_end,
     arguments,
     assert_near,
     before,
-    copy_of,
     number,
 )
-from faults.training_process import LOSS_SCALE, Training, last_arrays
+from faults.training_process import Training
 
 pytestmark = pytest.mark.process
 
@@ -68,37 +65,3 @@ def test_all_training_methods_on_two_devices_match_one_device(folder, backend):
         assert (number(arrays, "skipped"), number(arrays, "iteration")) == (1, 5)
         assert not any("encoder_block_0_attention_qkv_kernel_momentum" in name for name in arrays)
         assert any("decoder_block_0_self_attention_qkv_kernel_momentum" in name for name in arrays)
-
-
-# A loss scale at which float16 gradients overflow.
-OVERFLOW = LOSS_SCALE.format(20)
-
-
-@pytest.mark.parametrize("backend", ["tensorflow"])
-def test_float16_overflow_lowers_the_loss_scale_on_two_devices(folder, backend):
-    """Also with dropout; a resumed training continues with the lowered scale, bit for bit."""
-    settings = {f"model__{name}": 0.2 for name in DROPOUTS} | {
-        "training__precision": "float16",
-        "training__max_steps": 12,
-        "training__max_skipped": 2,
-        "training__validate_every": 10**6,
-    }
-
-    def train(run):
-        line = arguments(folder, run, "--devices 2", **settings)
-        (said,) = all_end([Training(line, before(backend, OVERFLOW))])
-        assert "devices 2 (cpu)\n" in said and "not finite" not in said
-        assert "precision float16: float32 is probably faster: " in said
-        return said
-
-    train(f"{backend}-half")
-    straight = folder / f"{backend}-half"
-    arrays = all_arrays(straight)
-    for name, array in arrays.items():
-        assert np.isfinite(array).all(), name
-    made = number(arrays, "iteration")
-    assert 0 < made < 12 and number(arrays, "skipped") == 0
-    assert number(arrays, "loss_scale") == 2.0 ** (20 - (12 - made))
-    copied = copy_of(straight, f"{backend}-half-on", 8)
-    assert "resuming after step 8\n" in train(copied.name)
-    assert last_arrays(copied) == last_arrays(straight)

@@ -5,11 +5,9 @@ import signal
 
 import pytest
 from faults.training_process import (
-    QUICK_TO_COMPILE,
     Training,
     command,
     last_arrays,
-    on,
     validations,
     write_corpus,
 )
@@ -19,7 +17,7 @@ from keras_seq.run import Run
 pytestmark = pytest.mark.process
 
 LIMITS = {
-    "training__max_steps": 31,
+    "training__max_steps": 21,
     "training__checkpoint_every": 2,
     "training__validate_every": 10,
     "model__dropout": 0.3,
@@ -100,31 +98,6 @@ def assert_the_same_end(straight, killed):
     samples = [(path / "samples.txt").read_text() for path in (killed, straight)]
     assert samples[0] == samples[1]
     assert Run.open(killed).checkpoints.best_step == Run.open(straight).checkpoints.best_step
-
-
-# JAX compiles longer, so its test has few updates and compiles quickly.
-def test_training_on_jax_killed_during_a_save_ends_with_identical_weights(
-    folder, tmp_path, monkeypatch
-):
-    steps = 11
-    limits = LIMITS | {"training__max_steps": steps}
-    straight, killed = folder / "straight-jax", folder / "killed-jax"
-    monkeypatch.setenv("XLA_FLAGS", QUICK_TO_COMPILE)
-    beside = Training(command(folder, straight.name, **limits), on("jax"))
-    arguments = command(folder, killed.name, **limits)
-    generator = random.Random(1)
-    # A save has about nine events; with twelve or more, at least one save completes.
-    events, seconds = generator.randrange(12, 30), generator.uniform(0, 0.02)
-    killed_after(killed, arguments, events, seconds, 0, on("jax"))
-    saved = Run.open(killed).checkpoints.latest_step
-    assert 0 < saved < steps
-    code, said = Training(arguments, on("jax")).end()
-    assert code == 0, said
-    assert f"resuming after step {saved:,}" in said
-    assert "damaged" not in said
-    code, said = beside.end()
-    assert code == 0, said
-    assert_the_same_end(straight, killed)
 
 
 def test_training_killed_at_random_moments_ends_with_identical_weights(folder):

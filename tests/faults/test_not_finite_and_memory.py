@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 import safetensors.numpy
-from faults.training_process import LOSS_SCALE, Training, command, write_corpus
+from faults.training_process import Training, command, write_corpus
 from run_helpers import forge
 
 from keras_seq.run import Run
@@ -94,27 +94,6 @@ def test_single_nan_loss_is_skipped_counted_and_reported(folder):
     assert run.checkpoints.latest_step == 8
     # The fourth of eight updates was skipped.
     assert (counted(arrays, "skipped"), counted(arrays, "iteration")) == (1, 7)
-
-
-def test_float16_overflow_lowers_the_loss_scale_and_training_continues(folder):
-    """Training starts at the largest loss scale, at which float16 gradients overflow."""
-    code = LOSS_SCALE.format(24)
-    settings = {
-        "training__precision": "float16",
-        "training__max_steps": 24,
-        "training__checkpoint_every": 24,
-        "training__validate_every": 10**6,
-        "training__max_skipped": 2,
-    }
-    ended, said = Training(command(folder, "half", **settings), code).end()
-    assert ended == 0, said
-    assert "not finite" not in said
-    run = Run.open(folder / "half")
-    arrays = last_training(run)
-    assert run.checkpoints.latest_step == 24
-    falls = 24 - np.log2(counted(arrays, "loss_scale"))
-    assert 1 <= falls < 20
-    assert (counted(arrays, "skipped"), counted(arrays, "iteration")) == (0, 24 - falls)
 
 
 def test_non_finite_weights_are_neither_saved_nor_loaded(folder):

@@ -50,15 +50,6 @@ def on(backend: str) -> str:
     return f"import os\nos.environ['KERAS_BACKEND'] = '{backend}'\n"
 
 
-# Code for `Training` that starts with a loss scale of 2 to the power of {}.
-LOSS_SCALE = """
-import keras_seq.training.optimizer as optimizer
-make = optimizer.SkippingAdam
-def scaled(*arguments, initial_loss_scale, **options):
-    assert initial_loss_scale == 2.0**15
-    return make(*arguments, initial_loss_scale=2.0**{}, **options)
-optimizer.SkippingAdam = scaled
-"""
 # Code for `Training` that prints a line when a save begins, then waits for the signal {}.
 HOLD_SAVES = """
 import time

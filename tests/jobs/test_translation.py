@@ -117,7 +117,7 @@ def test_translated_files_are_identical_after_a_worker_is_killed(
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("where", ["ray"], indirect=True)
+@pytest.mark.parametrize("where", ["local"], indirect=True)
 def test_killed_translation_job_resumes_without_redoing_finished_files(
     start, many_texts, expected_of_many, tmp_path, where
 ):
@@ -250,15 +250,6 @@ def test_n_best_output_of_a_file_equals_plain_translate_output(
         *options,
     )
     assert (tmp_path / "out" / "b.en").read_bytes() == plain.out
-
-
-@pytest.mark.process
-def test_ctranslate2_on_ray_gives_the_same_output_as_locally(translate, texts, tmp_path):
-    pytest.importorskip("ray", reason="the extra ray is not installed")
-    assert translate("--input", texts / "a.en", output_dir=tmp_path / "local").code == 0
-    outcome = translate("--input", texts / "a.en", "--runner", "ray", "--workers", "1")
-    assert (outcome.code, outcome.out) == (0, b""), outcome.err
-    assert outputs(tmp_path / "out") == outputs(tmp_path / "local")
 
 
 def test_finished_files_are_not_translated_again(translate, texts, tmp_path):

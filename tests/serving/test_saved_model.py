@@ -156,30 +156,6 @@ def test_allowed_operations_exclude_xla_python_and_file_access():
     assert not [name for name in ALLOWED if any(part in name for part in wrong)]
 
 
-def test_convolutional_encoder_can_be_trained_and_exported(dates_file, tmp_path):
-    from keras_seq.settings import load_settings
-    from keras_seq.training import train
-
-    settings = load_settings(
-        preset="rnn-small",
-        overrides={
-            "data.pairs": str(dates_file),
-            "tokenizer.size": 500,
-            "model.encoder": "convolutional",
-            "model.encoder_units": 8,
-            "model.decoder_units": 16,
-            "training.max_steps": 1,
-            "training.validate_every": 1,
-            "search.max_length": 8,
-        },
-    )
-    train(settings, tmp_path / "run", notice=lambda line: None)
-    notices = []
-    run = Run.open(tmp_path / "run")
-    export_saved_model(run, tmp_path / "served", verify=5, notice=notices.append)
-    assert notices[0].startswith("5 lines of the validation text come out as the run translates")
-
-
 @pytest.mark.parametrize("planted", ["python", "table", "file"])
 def test_python_table_and_file_operations_are_found_in_a_graph(planted, tmp_path):
     import tensorflow as tf
