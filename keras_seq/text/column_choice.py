@@ -75,10 +75,11 @@ class ColumnChoice(NamedTuple):
             return names.index(column)
         count = names.count(column)
         problem = f"{count} columns {column!r}" if count else f"no column {column!r}"
-        raise InputError(
-            f"{where}: {problem} in the header ({show_columns(names)}): give another name or a "
-            "number in --columns"
-        )
+        remedy = "give another name or a number in --columns"
+        if not count and (role := re.search(r",\s*(\w+)\s*=", column)):
+            # A misspelled role is read as the end of the name before it.
+            remedy = f"the roles of pairs are {', '.join((*PAIR, FEATURES))}, not {role[1]}"
+        raise InputError(f"{where}: {problem} in the header ({show_columns(names)}): {remedy}")
 
 
 def parse_columns(text: str, roles: Roles) -> ColumnChoice:

@@ -161,6 +161,13 @@ def test_header_name_with_commas_and_equals_signs_can_be_chosen(make):
          "least 3 for --columns 'source=1,target=3'"),
         ("a.tsv", "a\tb\tc\nd\te\n", "source=1,target=3", "a.tsv:2: 2 columns (1 'd', 2 'e'), exp"),
         ("a.tsv", "a\tb\tc\n\n", "source=1,target=3", "a.tsv:2: a blank line, expected 3 columns"),
+        (
+            "a.tsv",
+            "x\ty\n",
+            "source=x,target=y,feature=3",
+            "a.tsv:1: no column 'y,feature=3' in the header (1 'x', 2 'y'): the roles of pairs are "
+            "source, target, features, not feature",
+        ),
         ("a.tsv", "x\ty\n", "source=x,target=z", "a.tsv:1: no column 'z' in the header (1 'x', 2 "
          "'y'): give another name or a number in --columns"),
         ("a.tsv", "x\ty\tx\n", "source=x,target=y", "a.tsv:1: 2 columns 'x' in the header"),
