@@ -8,8 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from keras_seq.data import TokenCorpus
-from keras_seq.evaluation.values import MetricValue
-from keras_seq.inference.likelihood import perplexity_of
+from keras_seq.inference.likelihood import Likelihood
 from keras_seq.run import Run
 from keras_seq.text import EOS_ID, FIRST_LABEL, INSIDE_ID, word_tokens
 
@@ -64,10 +63,11 @@ def _tokens(corpus: TokenCorpus, index: int) -> np.ndarray:
     return corpus.source(index)
 
 
-def unigram_perplexity(run: Run, texts: Sequence[str]) -> MetricValue:
-    """Returns the perplexity of the shares that tokens have in the training text.
+def unigram_likelihoods(run: Run, texts: Sequence[str]) -> list[Likelihood]:
+    """Returns the log-probabilities of texts by the shares of tokens in the training text.
 
     Every token of the vocabulary counts once more than it occurs, so that none has the share 0.
+    Empty texts are left out, unless the training text is packed.
     """
     corpus = TokenCorpus.open(run.train_directory)
     size = run.target_tokenizer.vocabulary_size
@@ -78,7 +78,8 @@ def unigram_perplexity(run: Run, texts: Sequence[str]) -> MetricValue:
     if not corpus.is_packed:
         counts[EOS_ID] += pairs
     log_shares = np.log(counts / counts.sum())
-    rows = [[*ids, EOS_ID] for ids in run.target_tokenizer.encode(list(texts)) if ids]
-    total = sum(log_shares[row].sum() for row in rows)
-    tokens = sum(map(len, rows))
-    return MetricValue("perplexity", perplexity_of(float(total), tokens), f"tokens:{tokens}")
+    rows = [
+        [*ids, EOS_ID] if ids or corpus.is_packed else []
+        for ids in run.target_tokenizer.encode(list(texts))
+    ]
+    return [Likelihood(tuple(row), tuple(log_shares[row].tolist())) for row in rows]

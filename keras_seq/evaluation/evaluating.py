@@ -41,7 +41,7 @@ def evaluate(
     | task | sources | references | metrics |
     |---|---|---|---|
     | `translate` | lines | translations | exact, cer, wer, chrf, bleu, ter |
-    | `language-model` | "" each | texts | perplexity |
+    | `language-model` | "" each | texts | perplexity, bits_per_character |
     | `classify` | texts | labels | accuracy, macro_f1, calibration_error |
     | `tag` | texts | tags with spaces between | accuracy, macro_f1, entity_f1 |
 

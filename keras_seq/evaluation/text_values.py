@@ -59,3 +59,34 @@ def perplexity_value(likelihoods: Sequence[Likelihood], samples: int | None) -> 
     mean, interval = resampled(perplexity, len(likelihoods), samples)
     value = perplexity_of(float(totals.sum()), int(tokens.sum()))
     return MetricValue("perplexity", value, signature, mean, interval)
+
+
+def bits_per_character_value(
+    likelihoods: Sequence[Likelihood], lines: Sequence[str], samples: int | None
+) -> MetricValue:
+    """Computes the bits that a character takes under a model, which any vocabulary may have.
+
+        -sum over lines of log2 P(line) / (characters of the lines and their line ends)
+
+    Lines without a likelihood do not count. Raises InputError if there are no others.
+    """
+    totals = np.array([likelihood.total for likelihood in likelihoods])
+    characters = np.array(
+        [
+            len(line) + 1 if likelihood.tokens else 0
+            for line, likelihood in zip(lines, likelihoods, strict=True)
+        ]
+    )
+    if not characters.any():
+        raise InputError("no text, there is nothing to evaluate")
+    signature = f"lines:{len(lines)}|characters:{characters.sum()}|end:yes"
+    if samples is not None:
+        signature += f"|bs:{samples}|seed:{SEED}"
+
+    def bits(counts: np.ndarray) -> float:
+        size = counts @ characters
+        return float(-(counts @ totals) / math.log(2) / size) if size else math.inf
+
+    mean, interval = resampled(bits, len(lines), samples)
+    value = bits(np.ones(len(lines)))
+    return MetricValue("bits per character", value, signature, mean, interval, digits=3)

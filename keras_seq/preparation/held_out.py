@@ -61,3 +61,32 @@ class HeldOutText:
                 f"{duplicates:,} more {self._files.unit}s that {shared} are left out of the "
                 "training text"
             )
+
+
+class HeldOutEnd:
+    """Training text split into its last lines, for validation, and the rest.
+
+    For text whose lines depend on those before, such as that of `data.packed`.
+    """
+
+    def __init__(self, files: PairFiles, counts: PairCounts, notice: Notice) -> None:
+        count = min(_MAX_PAIRS, counts.pairs // _MIN_PAIRS_PER_HELD_OUT)
+        self._files = files
+        self._left = counts.pairs - count
+        self.pairs = list(itertools.islice(files.read(), self._left, None))
+        if any(pair.usable for pair in self.pairs):
+            notice(f"no validation files: the last {count:,} {files.unit}s are held out")
+            return
+        self._left = counts.pairs
+        self.pairs = list(itertools.islice(files.read(), _MAX_PAIRS))
+        notice(
+            f"no validation files, and too few {files.unit}s to hold any out: validating on "
+            f"{len(self.pairs):,} of the training {files.unit}s, so scores say little"
+        )
+
+    def read(self) -> Iterator[Example]:
+        """Reads the lines that are not held out."""
+        return itertools.islice(self._files.read(), self._left)
+
+    def report_duplicates(self, notice: Notice) -> None:
+        """Reports nothing: equal lines of one text are no reason to leave any of them out."""

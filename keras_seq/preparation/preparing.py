@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -18,7 +18,7 @@ from keras_seq.preparation.files import (
     training_files,
     validation_files,
 )
-from keras_seq.preparation.held_out import HeldOutText
+from keras_seq.preparation.held_out import HeldOutEnd, HeldOutText
 from keras_seq.preparation.record import make_record
 from keras_seq.preparation.reporting import EncodingReport, report, report_unknown_labels
 from keras_seq.preparation.sharing import SharedText, share_prepared, with_prepared
@@ -145,7 +145,7 @@ class _Preparation:
         self.executor = None if self.has_labels else executor
         self.train_files = training_files(settings.data, settings.task)
         self.valid_files = validation_files(settings.data, settings.task)
-        self.held_out: HeldOutText | None = None
+        self.held_out: HeldOutEnd | HeldOutText | None = None
         self.read: Callable[[], Iterator[Example]] = self.train_files.read
 
     def write(self) -> None:
@@ -173,19 +173,23 @@ class _Preparation:
 
     def _validation_pairs(self) -> list[Example]:
         """Returns the validation pairs, and excludes held-out pairs from `read`."""
+        packed = self.run.settings.data.packed
         if self.valid_files is None:
-            self.held_out = HeldOutText(
-                self.train_files, self.counts, self.run.settings.seed, self.notice
+            self.held_out = (
+                HeldOutEnd(self.train_files, self.counts, self.notice)
+                if packed
+                else HeldOutText(self.train_files, self.counts, self.run.settings.seed, self.notice)
             )
             self.read = self.held_out.read
             return self.held_out.pairs
-        pairs = list(self.valid_files.read_usable(self.notice))
-        if not pairs:
+        pairs = list(self.valid_files.read(self.notice))
+        usable = [pair for pair in pairs if pair.usable]
+        if not usable:
             raise InputError(
                 f"{self.valid_files}: no {self.train_files.unit} to validate on has "
                 f"text{required_sides(self.valid_files)}"
             )
-        return pairs
+        return pairs if packed else usable
 
     def _vocabularies(self) -> tuple[Tokenizer, Vocabulary]:
         """Learns the vocabularies or takes them from the base run, and updates the settings."""
@@ -218,16 +222,12 @@ class _Preparation:
                 losses.add(encoded)
                 yield from encoded.pairs
 
-        def pieces() -> Iterator[TokenPair]:
-            lines = (pair.target for pair in token_pairs() if len(pair.target))
-            return (TokenPair((), piece) for piece in pack(lines, data.max_target_length))
-
         join = Concatenation(
             data.concatenation, data.max_source_length, data.max_target_length, settings.seed
         )
         written = write(
             self.run.train_directory,
-            pieces() if data.packed else join(token_pairs()),
+            self._packed(token_pairs()) if data.packed else join(token_pairs()),
             weights=files.has_weights or data.class_weights != "none",
             alignments=files.has_alignments,
             packed=data.packed or self.has_labels,
@@ -243,12 +243,22 @@ class _Preparation:
             )
         losses.report(self.notice)
 
+    def _packed(self, pairs: Iterable[TokenPair]) -> Iterator[TokenPair]:
+        """Yields pieces of the text of all lines; empty lines are part of the text."""
+        length = self.run.settings.data.max_target_length
+        return (TokenPair((), piece) for piece in pack((pair.target for pair in pairs), length))
+
     def _write_validation(
         self, encoder: Encoder, valid: Sequence[Example], write: Callable[..., Any]
     ) -> None:
         run = self.run
         pairs = (pair for encoded in encode_here(encoder, valid) for pair in encoded.pairs)
-        written = write(run.valid_directory, pairs, packed=self.has_labels)
+        packed = run.settings.data.packed
+        written = write(
+            run.valid_directory,
+            self._packed(pairs) if packed else pairs,
+            packed=packed or self.has_labels,
+        )
         files = self.valid_files or self.train_files
         report("validation", written, run.settings, files, self.notice)
         run.save_valid_lines((pair.source for pair in valid), (pair.target for pair in valid))

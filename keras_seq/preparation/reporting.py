@@ -15,7 +15,7 @@ def report(
 ) -> None:
     """Reports the kept and dropped pairs of a data set. Raises InputError if none is kept."""
     data, unit = settings.data, files.unit
-    if data.packed and name == "training":
+    if data.packed:
         unit = "piece"
     total = counts.kept + counts.dropped_empty + counts.dropped_long + counts.dropped_weightless
     dropped = []

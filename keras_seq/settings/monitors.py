@@ -75,6 +75,7 @@ MONITORS: Mapping[str, Monitor] = MappingProxyType(
 METRICS: Mapping[str, Monitor] = MappingProxyType(
     {
         **MONITORS,
+        "bits_per_character": Monitor("bits per character", lower_is_better=True, digits=3),
         "calibration_error": Monitor("calibration error", lower_is_better=True, digits=4),
     }
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -46,7 +47,7 @@ class LanguageModel(Task):
             "search.coverage_penalty",
         )
     } | {"score.tokenize": "no text is scored"}
-    metrics = ("perplexity",)
+    metrics = ("perplexity", "bits_per_character")
 
     def objective(self, settings: Settings) -> Any:
         from keras_seq.training.sequence_objective import SequenceObjective
@@ -57,19 +58,32 @@ class LanguageModel(Task):
         return LanguageModelEvaluation(run, model)
 
     def evaluate(self, test: TestSet) -> TestResult:
-        from keras_seq.evaluation.text_values import perplexity_value
         from keras_seq.inference.likelihood import LikelihoodScorer
+        from keras_seq.inference.stream_likelihood import stream_likelihoods
 
-        scorer = LikelihoodScorer(test.model, test.run.source_tokenizer, test.run.target_tokenizer)
-        likelihoods = scorer(test.sources, test.references)
-        return {"perplexity": perplexity_value(likelihoods, test.samples)}, None, 0
+        tokenizer, data = test.run.target_tokenizer, test.run.settings.data
+        scorer = LikelihoodScorer(test.model, test.run.source_tokenizer, tokenizer)
+        if data.packed:
+            likelihoods = stream_likelihoods(scorer, test.references, data.max_target_length)
+        else:
+            likelihoods = scorer(test.sources, test.references)
+        return self._values(test, likelihoods, test.samples), None, 0
 
     def baseline(self, test: TestSet) -> Any:
-        from keras_seq.evaluation.baselines import unigram_perplexity
+        from keras_seq.evaluation.baselines import unigram_likelihoods
         from keras_seq.evaluation.values import Baseline
 
-        value = unigram_perplexity(test.run, test.references)
-        return Baseline("frequency of each token", {"perplexity": value})
+        likelihoods = unigram_likelihoods(test.run, test.references)
+        return Baseline("frequency of each token", self._values(test, likelihoods, None))
+
+    def _values(self, test: TestSet, likelihoods: Any, samples: int | None) -> dict[str, Any]:
+        from keras_seq.evaluation.text_values import bits_per_character_value, perplexity_value
+
+        values = {
+            "perplexity": perplexity_value(likelihoods, samples),
+            "bits_per_character": bits_per_character_value(likelihoods, test.references, samples),
+        }
+        return {name: values[name] for name in test.metrics}
 
     def exporter(self, run: Run, settings: Settings) -> Any:
         return GenerationExporter(run, settings)
@@ -84,6 +98,7 @@ class LanguageModelEvaluation(PlainEvaluation):
 
         super().__init__(run, "perplexity")
         self._evaluate = make_evaluation(model)
+        self._tokens_per_character = tokens_per_character(run)
         self._generator = None
         if count := run.settings.training.sample_count:
             search = run.settings.search
@@ -96,12 +111,36 @@ class LanguageModelEvaluation(PlainEvaluation):
 
         values = self._evaluate(batches)
         texts = self._generator.generate([""])[0] if self._generator else []
+        shown = (
+            f"loss {values['loss']:.3f}, perplexity {values['perplexity']:.2f}, token accuracy "
+            f"{values['accuracy']:.3f}"
+        )
+        if self._tokens_per_character:
+            bits = values["loss"] / math.log(2) * self._tokens_per_character
+            shown += f", bits per character {bits:.3f}"
         return Report(
             values,
-            f"loss {values['loss']:.3f}, perplexity {values['perplexity']:.2f}, token accuracy "
-            f"{values['accuracy']:.3f}",
+            shown,
             [Sample(f"text {n}", [("", text.text)]) for n, text in enumerate(texts, 1)],
         )
+
+
+def tokens_per_character(run: Run) -> float | None:
+    """Returns the mean number of tokens of a character of the validation text.
+
+    Line ends are characters. None if lines of the validation text were dropped.
+    """
+    from keras_seq.data import TokenCorpus
+
+    corpus = TokenCorpus.open(run.valid_directory)
+    lines = run.valid_lines()[1]
+    tokens = int(corpus.target_lengths.sum())
+    if not corpus.is_packed:
+        # Each line has an end token, which the corpus leaves out.
+        tokens += len(corpus)
+        if len(corpus) != len(lines):
+            return None
+    return tokens / sum(len(line) + 1 for line in lines)
 
 
 class GenerationExporter(TranslationExporter):

@@ -238,6 +238,35 @@ def test_tagger_has_entity_f1_only_for_tags_of_entities(tagger_run, tmp_path, ke
 
 
 @pytest.mark.slow
+def test_bits_per_character_of_packed_text_are_those_of_its_validation(tmp_path, keras_seq_command):
+    """In pieces as long as the validation text, evaluation and validation read the same."""
+    text, valid = tmp_path / "text", tmp_path / "valid"
+    text.write_text("a b c d\nb c\n\nd a b\n" * 20)
+    valid.write_text("a b\n\nd c b a\n")
+    overrides = {
+        "data.text": str(text),
+        "data.valid_text": str(valid),
+        "data.packed": True,
+        "data.max_target_length": 64,
+        "tokenizer.kind": "char",
+        "model.units": 8,
+        "model.embedding_units": 8,
+        "training.max_steps": 1,
+        "training.sample_count": 0,
+    }
+    settings = keras_seq.load_settings(preset="lm-gru", overrides=overrides)
+    notices = []
+    keras_seq.train(settings, tmp_path / "run", notice=notices.append)
+    (said,) = [line for line in notices if line.startswith("validation at step 1,")]
+    bits = float(said.split("bits per character ")[1])
+    outcome = keras_seq_command("evaluate", tmp_path / "run", "--text", valid)
+    assert outcome.code == 0, outcome.err
+    assert "lines:3|characters:13|" in outcome.lines[1]
+    # Validation also counts the begin tokens of the second and the third line.
+    assert 0 < bits - values_of(outcome)["bits per character"] < 2 * 10 / 13
+
+
+@pytest.mark.slow
 def test_language_model_has_the_perplexity_of_likelihood(tmp_path, keras_seq_command):
     text = tmp_path / "text"
     text.write_text("a b c d\nb c\n\nd a b\n" * 20)
@@ -257,7 +286,9 @@ def test_language_model_has_the_perplexity_of_likelihood(tmp_path, keras_seq_com
     corpus = keras_seq_command("likelihood", tmp_path / "run", text, "--each", "corpus")
     expected = json.loads(corpus.out)
     assert values_of(outcome)["perplexity"] == pytest.approx(expected["perplexity"], abs=0.005)
-    # Of 200 tokens, 60 are end tokens; of each letter there are 40, but 20 of c and 40 of d.
+    characters = len(text.read_text()) - text.read_text().count("\n\n")
+    bits = -expected["log_probability"] / math.log(2) / characters
+    assert values_of(outcome)["bits per character"] == pytest.approx(bits, abs=5e-4)
     assert "baseline (frequency of each token): perplexity = " in outcome.err
     assert f"tokens:{expected['tokens']}|" in outcome.lines[0]
 

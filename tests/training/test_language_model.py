@@ -150,17 +150,37 @@ def test_resumed_language_model_training_ends_with_the_same_weights(text, tmp_pa
     assert_equal_tensors(tensors_of(straight, 4), tensors_of(again, 4))
 
 
-def test_packed_corpus_contains_the_complete_text(text, tmp_path):
-    settings = small(text, data__packed=True, data__max_target_length=20)
-    run = prepare_run(settings, tmp_path / "run", notice=[].append)
-    corpus = TokenCorpus.open(run.train_directory)
+def stream_of(corpus):
     assert corpus.is_packed and set(corpus.target_lengths[:-1]) == {20}
-    stream = np.concatenate([corpus.target(i) for i in range(len(corpus))])
-    sentences = [part for part in " ".join(map(str, stream)).split(" 3") if part.strip()]
-    lines = (text / "train").read_text().splitlines()
-    ids = run.target_tokenizer.encode(lines)
-    expected = [" ".join(map(str, line)) for line in ids]
-    assert [part.strip().removeprefix("2 ") for part in sentences] == expected
+    return [int(token) for i in range(len(corpus)) for token in corpus.target(i)]
+
+
+def joined(rows):
+    """Returns the ids of lines with an end and a begin token between two lines."""
+    return [token for row in rows for token in (2, *row, 3)][1:]
+
+
+def test_packed_corpora_contain_the_complete_texts(text, tmp_path):
+    """Empty lines are part of the text."""
+    lines = {"train": mirrored(400, 1), "valid": mirrored(60, 2)}
+    for name, part in lines.items():
+        part[20:20] = ["", ""]
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in part))
+    settings = small(tmp_path, data__packed=True, data__max_target_length=20)
+    run = prepare_run(settings, tmp_path / "run", notice=[].append)
+    for directory, name in ((run.train_directory, "train"), (run.valid_directory, "valid")):
+        rows = run.target_tokenizer.encode(lines[name])
+        assert stream_of(TokenCorpus.open(directory)) == joined(rows)
+
+
+def test_the_end_of_a_packed_text_is_held_out(text, tmp_path):
+    settings = small(text, data__packed=True, data__max_target_length=20, data__valid_text=None)
+    notices = []
+    run = prepare_run(settings, tmp_path / "run", notice=notices.append)
+    assert "no validation files: the last 20 lines are held out" in notices
+    rows = run.target_tokenizer.encode((text / "train").read_text().splitlines())
+    assert stream_of(TokenCorpus.open(run.train_directory)) == joined(rows[:-20])
+    assert stream_of(TokenCorpus.open(run.valid_directory)) == joined(rows[-20:])
 
 
 @pytest.mark.parametrize(
