@@ -52,7 +52,6 @@ def main():
             overrides={
                 "data.labeled": f"{folder}/train.tsv",
                 "data.valid_labeled": f"{folder}/valid.tsv",
-                "model.crf": True,
                 "model.embedding_units": 32,
                 "model.units": 32,
                 "training.max_steps": steps,

@@ -12,7 +12,12 @@ pytestmark = pytest.mark.docs
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "classification.md"
 SMALL = {"training.max_steps": 1, "training.sample_count": 1, "model.embedding_units": 8}
-WIDTHS = {"bag": {"model.hidden_units": 8}, "birnn": {"model.units": 8}}
+WIDTHS = {
+    "bag": {"model.hidden_units": 8},
+    "birnn": {"model.units": 8},
+    "classify": {"model.members": 1, "model.filters": 8},
+    "tag": {"model.units": 8},
+}
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +42,8 @@ def small(arguments):
         return [*arguments, "--verify", "0"]
     if arguments[0] != "train":
         return arguments
-    widths = WIDTHS[arguments[arguments.index("--preset") + 1]]
+    option = "--preset" if "--preset" in arguments else "--task"
+    widths = WIDTHS[arguments[arguments.index(option) + 1]]
     return [*arguments, *(f"--set={key}={value}" for key, value in (SMALL | widths).items())]
 
 

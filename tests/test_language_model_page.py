@@ -21,6 +21,7 @@ SMALL = {
 }
 SMALL_MODEL = {
     "lm-transformer": {"model.feedforward_units": 8, "model.num_heads": 2},
+    "lm-characters": {"model.feedforward_units": 8, "model.num_heads": 2},
     "lm-gru": {"model.embedding_units": 8},
     "lm-lstm": {"model.embedding_units": 8},
 }

@@ -17,10 +17,13 @@ from keras_seq.run import Run
 from keras_seq.settings import (
     PREFIX,
     PRESETS,
+    TASKS,
     RecurrentSettings,
     Settings,
+    TransformerSettings,
     choose_preset,
     in_proportion,
+    in_proportion_to_texts,
     load_settings,
 )
 from keras_seq.text import Notice
@@ -78,18 +81,23 @@ def _choose_preset(
     shape = corpus_shape(settings, counts)
     translates = settings.task == "translate"
     # If the user sets an option that only one model family has, the preset must be of that family.
-    is_open = translates and settings.model.model_fields_set <= (
-        set(RecurrentSettings.model_fields) - {"family"}
-    )
+    common = RecurrentSettings.model_fields.keys() & TransformerSettings.model_fields.keys()
+    is_open = translates and settings.model.model_fields_set <= common - {"family"}
     name, reason = choose_preset(shape, None if is_open else settings.model.family)
     family = PRESETS[name]["model"]["family"]
-    adjustments = in_proportion(shape, family) if translates and shape.is_small else {}
+    has_labels = TASKS[settings.task].has_labels
+    adjustments: dict[str, Any] = {}
+    if has_labels:
+        adjustments = in_proportion_to_texts(shape)
+    elif translates and shape.is_small:
+        adjustments = in_proportion(shape, family)
     if notice:
         notice(f"preset {name}, chosen by {reason}")
         if adjustments:
             training = adjustments["training"]
+            unit = "lines" if has_labels else "pairs"
             notice(
-                f"settings in proportion to {shape.pairs:,} pairs: batches of "
+                f"settings in proportion to {shape.pairs:,} {unit}: batches of "
                 f"{training['batch_tokens']:,} tokens, {training['warmup_steps']:,} warm-up "
                 f"updates, a validation every {training['validate_every']:,} updates, at most "
                 f"{training['max_epochs']:,} epochs"

@@ -18,7 +18,11 @@ from keras_seq.settings.score import ScoreSettings
 from keras_seq.settings.search import SearchSettings
 from keras_seq.settings.sequence_models import RecurrentSettings, TransformerSettings
 from keras_seq.settings.settings import Settings, setting_keys
-from keras_seq.settings.small_corpus import CorpusShape, in_proportion
+from keras_seq.settings.small_corpus import (
+    CorpusShape,
+    in_proportion,
+    in_proportion_to_texts,
+)
 from keras_seq.settings.tasks import TASKS
 from keras_seq.settings.tokenizer import (
     SIDES,
@@ -60,6 +64,7 @@ __all__ = [
     "as_list",
     "choose_preset",
     "in_proportion",
+    "in_proportion_to_texts",
     "is_known_by_name",
     "load_settings",
     "preset_directory",

@@ -96,6 +96,19 @@ def _of_words(preset: dict[str, Any], size: int, word_dropout: float, count: int
     return preset | {"tokenizer": tokenizer, "training": training}
 
 
+def _of_characters(preset: dict[str, Any]) -> dict[str, Any]:
+    """Makes a language model one of characters, and the lines of its text one text."""
+    search = preset["search"] | {"max_length": 500, "max_length_extra": 500}
+    training = preset["training"] | {"batch_tokens": 2048}
+    data = {"packed": True, "max_target_length": 128}
+    return preset | {
+        "tokenizer": {"kind": "char"},
+        "data": data,
+        "training": training,
+        "search": search,
+    }
+
+
 _SMALL = {"num_layers": 2, "units": 128, "feedforward_units": 512, "num_heads": 4, "dropout": 0.2}
 
 PRESETS: dict[str, dict[str, Any]] = {
@@ -147,6 +160,17 @@ PRESETS: dict[str, dict[str, Any]] = {
         **{"num_layers": 4, "units": 256, "feedforward_units": 1024, "num_heads": 4},
         **{"dropout": 0.3, "attention_dropout": 0.1, "activation_dropout": 0.1},
     ),
+    # For a text whose lines continue each other, such as a play or source code.
+    "lm-characters": _of_characters(
+        _language_model(
+            0.003,
+            200,
+            "lm-transformer",
+            **{"num_layers": 4, "units": 128, "feedforward_units": 512, "num_heads": 4},
+            **{"dropout": 0.1, "attention_dropout": 0.0, "activation_dropout": 0.0},
+            position="rotary",
+        )
+    ),
     "lm-lstm": _language_model(
         0.003, 500, "lm-rnn", cell="lstm", num_layers=2, embedding_units=256, units=512, dropout=0.4
     ),
@@ -172,7 +196,22 @@ PRESETS: dict[str, dict[str, Any]] = {
         1,
     ),
     "classify-transformer": _classifier(0.001, 400, "classifier-transformer", **_SMALL),
-    "tag-birnn": _tagger(0.003, 200, "tagger-rnn", embedding_units=128, units=128),
+    "tag-birnn": _of_words(
+        _tagger(
+            0.003,
+            100,
+            "tagger-rnn",
+            cell="lstm",
+            embedding_units=64,
+            units=128,
+            form_units=16,
+            dropout=0.5,
+            crf=True,
+        ),
+        30_000,
+        0.3,
+        2,
+    ),
     "tag-transformer": _tagger(0.001, 400, "tagger-transformer", **_SMALL),
     "vae": {
         "task": "vae",
@@ -222,6 +261,7 @@ _LARGEST = {
     "rnn": "rnn-base",
     "lm-transformer": "lm-transformer",
     "lm-rnn": "lm-lstm",
+    "classifier-cnn": "classify-cnn",
     "classifier-rnn": "classify-birnn",
     "classifier-bag": "classify-bag",
     "classifier-transformer": "classify-transformer",

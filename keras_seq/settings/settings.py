@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 import tomli_w
@@ -68,7 +68,7 @@ class Settings(Section):
         if not isinstance(task, str) or task not in TASKS:
             raise ValueError(f"task: received {show(task)}, expected {choices(TASKS)}")
         if isinstance(model, dict) and "family" not in model:
-            return {**values, "model": {"family": TASKS[task].families[0], **model}}
+            return {**values, "model": {"family": default_family(task, model), **model}}
         return values
 
     @model_validator(mode="after")
@@ -186,10 +186,21 @@ def _families_with(location: Sequence[str], family: str) -> str:
     return f", only of {' and '.join(map(repr, others))}" if others else ""
 
 
+def default_family(task: str, model: Iterable[str]) -> str:
+    """Returns the first family of a task that has all given settings of the section `model`.
+
+    If there is none, returns the first family, so that the error names what it lacks.
+    """
+    families, keys = TASKS[task].families, set(model)
+    return next(
+        (name for name in families if keys <= FAMILIES[name].model_fields.keys()), families[0]
+    )
+
+
 def _family(values: Mapping[str, Any]) -> str:
     """Returns the family of models in nested values; "" if it is unknown."""
     model = values.get("model")
     family = model.get("family") if isinstance(model, Mapping) else None
     if family is None and (task := values.get("task", "translate")) in TASKS:
-        family = TASKS[task].families[0]
+        family = default_family(task, model if isinstance(model, Mapping) else {})
     return family if isinstance(family, str) and family in FAMILIES else ""

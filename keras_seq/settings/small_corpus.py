@@ -19,6 +19,8 @@ _MEMBERS = ((1_000, 4), (MOST_PAIRS_OF_SYMBOLS, 2), (MOST_PAIRS, 1))
 # Number of concatenated pairs to add for each pair, by the maximum number of pairs.
 _CONCATENATION = ((1_000, 2.0), (MOST_PAIRS_OF_SYMBOLS, 1.0), (MOST_PAIRS, 0.0))
 _VALIDATIONS = 16
+# A classifier or tagger reads this many texts, but the whole corpus at least four times.
+_TEXTS_READ = 100_000
 
 
 class CorpusShape(NamedTuple):
@@ -74,6 +76,33 @@ def in_proportion(shape: CorpusShape, family: str) -> dict[str, Any]:
     if shape.symbols and family == "rnn":
         values["model"] = {"members": _by_size(_MEMBERS, shape.pairs)}
     return values
+
+
+def in_proportion_to_texts(shape: CorpusShape) -> dict[str, Any]:
+    """Returns nested settings of the training of a classifier or tagger for a corpus.
+
+    Example:
+
+    >>> in_proportion_to_texts(CorpusShape(5_000, False, 9.0))["training"]["max_epochs"]
+    20
+    """
+    # An epoch has 100 updates or more: with larger batches, few thousand texts give few updates.
+    texts = max(min(max(shape.pairs / 100, 16), 50), min(shape.pairs / 1000, 256))
+    updates_per_epoch = max(1.0, shape.pairs / texts)
+    epochs = round(min(max(_TEXTS_READ / shape.pairs, 4), 40))
+    updates = epochs * updates_per_epoch
+    every = max(10, round(updates_per_epoch / 2))
+    return {
+        "training": {
+            "batch_tokens": max(64, round(texts * (shape.tokens + 1))),
+            "warmup_steps": max(20, round(updates / 20)),
+            "ema": round(min(max(1 - 6 / updates, 0.98), 0.998), 4),
+            "max_epochs": epochs,
+            "validate_every": every,
+            "checkpoint_every": every,
+            "patience": 8,
+        }
+    }
 
 
 def _by_size(table: Sequence[tuple[int, T]], pairs: int) -> T:

@@ -42,9 +42,9 @@ class Classification(LabelTask):
 
     name = "classify"
     families = (
+        "classifier-cnn",
         "classifier-rnn",
         "classifier-bag",
-        "classifier-cnn",
         "classifier-transformer",
         "classifier-hub",
     )

@@ -258,6 +258,9 @@ def test_preset_is_chosen_by_corpus_size_and_reported(corpus):
     assert "in proportion to 20 pairs" in notices[1]
     settings, _ = resolve_settings(overrides=overrides | {"model.family": "rnn"})
     assert settings.model.family == "rnn"
+    # Only recurrent models have this setting.
+    settings, _ = resolve_settings(overrides=overrides | {"model.attention": "hard"})
+    assert (settings.model.family, settings.model.attention) == ("rnn", "hard")
     settings, counts = resolve_settings(preset="rnn-base", overrides=overrides)
     assert (settings.model.family, counts) == ("rnn", None)
     with pytest.raises(SettingsError):

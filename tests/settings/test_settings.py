@@ -11,6 +11,7 @@ from keras_seq.settings import (
     SettingsError,
     choose_preset,
     in_proportion,
+    in_proportion_to_texts,
     load_settings,
     setting_keys,
 )
@@ -65,6 +66,23 @@ def test_explicit_settings_are_distinguished_from_preset_settings():
     assert "size" not in load_settings(preset="transformer-base").tokenizer.model_fields_set
     given = load_settings(preset="transformer-base", overrides={"tokenizer.size": 900})
     assert given.tokenizer.model_fields_set == {"size"}
+
+
+@pytest.mark.parametrize(
+    ("task", "model", "family"),
+    [
+        ("translate", {}, "transformer"),
+        ("translate", {"model.cell": "gru"}, "rnn"),
+        ("translate", {"model.copy": True}, "transformer"),
+        ("language-model", {"model.cell": "gru"}, "lm-rnn"),
+        ("classify", {"model.units": 8}, "classifier-rnn"),
+        ("classify", {"model.num_heads": 2}, "classifier-transformer"),
+    ],
+)
+def test_the_family_is_the_first_that_has_the_given_settings(task, model, family):
+    data = {"language-model": "data.text", "classify": "data.labeled"}.get(task, "data.pairs")
+    settings = load_settings(overrides={"task": task, data: "file", **model})
+    assert settings.model.family == family
 
 
 def test_other_model_family_drops_the_model_settings_of_the_preset():
@@ -130,7 +148,6 @@ def test_none_unsets_an_optional_setting():
         ("model.units=10000000000", "model.units: received 10000000000, expected an integer"),
         ("model.num_encoder_layers=1000000", "at most 100"),
         ("model.num_heads=3", "model.num_heads: received 3, expected a divisor of model.units"),
-        ("model.cell=gru", "model.cell: not a setting of model.family 'transformer'"),
         ("model.family=cnn", "model.family: received 'cnn', expected 'transformer', 'rnn', "),
         ("model.position=absolute", "model.position: received 'absolute', expected 'sinusoidal', "),
         ("tokenizer.size=1000001", "tokenizer.size: received 1000001"),
@@ -309,6 +326,20 @@ def test_a_small_corpus_has_settings_in_proportion(make):
         assert 4 <= updates / training.validate_every or updates < 100
         # The weight average covers only a part of the training.
         assert 1 / (1 - training.ema) <= max(updates / 4, 100)
+
+
+@pytest.mark.parametrize("name", ["classify-cnn", "tag-birnn"])
+@pytest.mark.parametrize("pairs", [1, 30, 800, 5_000, 70_000, 10_000_000])
+def test_label_settings_are_in_proportion_to_the_corpus(name, pairs):
+    adjustments = in_proportion_to_texts(CorpusShape(pairs, False, 9.0))
+    training = load_settings(preset=name, adjustments=adjustments).training
+    texts = training.batch_tokens / 10
+    assert 16 <= texts <= 256
+    assert 4 <= training.max_epochs <= 40
+    updates_per_epoch = max(1, pairs / texts)
+    assert training.warmup_steps <= max(20, 0.06 * training.max_epochs * updates_per_epoch)
+    # Two validations an epoch, so that early stopping ends long before the last of many epochs.
+    assert training.validate_every == pytest.approx(max(10, updates_per_epoch / 2), abs=1)
 
 
 def test_given_settings_stand_over_those_in_proportion():
