@@ -15,6 +15,7 @@ REQUIREMENTS = {
     "joeynmt": ("joeynmt==2.3.0", "torch==2.13.*", "importlib_metadata"),
     "scikit-learn": ("scikit-learn==1.9.1",),
     "sklearn-crfsuite": ("sklearn-crfsuite==0.5.0",),
+    "torch": ("torch==2.13.*", "numpy"),
     "yoyodyne": ("yoyodyne==0.5.27", "torch==2.13.*"),
 }
 

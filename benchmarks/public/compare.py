@@ -29,7 +29,7 @@ from tasks import TASKS, PublicTask, read, write_small  # noqa: E402
 
 
 class Result(NamedTuple):
-    """Scores in percent and processor minutes of a system on a task, one of each per seed."""
+    """Scores and processor minutes of a system on a task, one of each per seed."""
 
     task: PublicTask
     system: str
@@ -58,7 +58,6 @@ def measure(
     """Trains and scores a system with each seed; kept results are read."""
     if not options.test:
         task = task._replace(files=(*task.files[:2], task.files[1]))
-    expected = [row[1] for row in read(data, task.files[2])]
     result = Result(task, system, [], [])
     for seed in range(1, options.seeds + 1):
         part = "test" if options.test else "dev"
@@ -67,8 +66,10 @@ def measure(
         if not note.exists():
             print(f"{task.name}, {system}, seed {seed}", file=sys.stderr, flush=True)
             found = systems.predict(system, task, data, work, seed, options.smoke)
-            percent = score(task, expected, found.lines)
-            note.write_text(json.dumps({"score": percent, "minutes": found.seconds / 60}))
+            value = found.score
+            if value is None:
+                value = score(task, [row[1] for row in read(data, task.files[2])], found.lines)
+            note.write_text(json.dumps({"score": value, "minutes": found.seconds / 60}))
         kept = json.loads(note.read_text())
         result.scores.append(kept["score"])
         result.minutes.append(kept["minutes"])
@@ -111,17 +112,18 @@ def main() -> None:
 def show(results: list[Result]) -> None:
     rows = []
     for result in results:
+        digits = 3 if result.task.kind == "write" else 1
         deviation = statistics.stdev(result.scores) if len(result.scores) > 1 else 0.0
         rows.append(
             (
                 f"{result.task.name}, {result.task.metric}",
                 result.system,
-                f"{statistics.mean(result.scores):.1f}",
-                f"{deviation:.1f}",
+                f"{statistics.mean(result.scores):.{digits}f}",
+                f"{deviation:.{digits}f}",
                 f"{statistics.mean(result.minutes):.1f}",
             )
         )
-    head = ("task, metric in percent", "system", "mean", "deviation", "processor minutes")
+    head = ("task, metric", "system", "mean", "deviation", "processor minutes")
     table.show(head, rows)
 
 

@@ -16,6 +16,8 @@ class Peer(NamedTuple):
 PEERS = {
     "logistic regression": Peer("logistic_regression", "scikit-learn"),
     "crfsuite": Peer("crfsuite_tagger", "sklearn-crfsuite"),
+    # Half the minutes of ours, with two processors.
+    "torch GPT": Peer("torch_gpt", "torch", ("20",)),
     "yoyodyne attentive LSTM": Peer("yoyodyne_models", "yoyodyne", ("AttentiveLSTM",)),
     "yoyodyne pointer-generator LSTM": Peer(
         "yoyodyne_models", "yoyodyne", ("PointerGeneratorLSTM",)

@@ -8,12 +8,13 @@ from typing import Any
 
 
 def draw(results: list[Any], path: pathlib.Path) -> None:
-    """Writes the picture; keras-seq is dark, its peers are light."""
+    """Writes the picture of the scores in percent; keras-seq is dark, its peers are light."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
+    results = [result for result in results if result.task.kind != "write"]
     pyplot.rcParams["svg.hashsalt"] = "keras-seq"
     figure, axes = pyplot.subplots(figsize=(8, 0.3 * len(results) + 1))
     names = [f"{result.task.name}: {result.system}" for result in results]

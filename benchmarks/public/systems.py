@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 import pathlib
 import resource
 import subprocess
@@ -11,7 +13,7 @@ from typing import NamedTuple
 
 import environments
 from peers import PEERS
-from tasks import PublicTask, Row, read
+from tasks import PublicTask, Row, read, read_text
 
 HERE = pathlib.Path(__file__).resolve().parent
 OURS = "keras-seq"
@@ -24,10 +26,17 @@ SMALL = (
 
 
 class Predictions(NamedTuple):
-    """Predicted lines of the test file, and the seconds of processor time of the training."""
+    """The result of a system on a test file.
+
+    Attributes:
+        lines: Predicted lines; none if the system scores the text itself.
+        seconds: Processor time of the training.
+        score: The nats of a character, for tasks of the kind "write".
+    """
 
     lines: list[str]
     seconds: float
+    score: float | None = None
 
 
 def predict(
@@ -39,16 +48,22 @@ def predict(
     """
     work.mkdir(parents=True, exist_ok=True)
     if system == OURS:
-        return _ours(task, data, work, seed, smoke)
+        ours = _our_model_of_text if task.kind == "write" else _ours
+        return ours(task, data, work, seed, smoke)
     peer = PEERS[system]
     if smoke:
         python = sys.executable
     else:
         python = environments.environment(work.parents[2] / "environments", peer.environment)
     for name, file in zip(("train", "dev", "test"), task.files, strict=True):
-        _write(work / f"{name}.tsv", ["\t".join(row) for row in read(data, file)])
+        if task.kind == "write":
+            (work / f"{name}.txt").write_text(read_text(data, file), encoding="utf-8")
+        else:
+            _write(work / f"{name}.tsv", ["\t".join(row) for row in read(data, file)])
     command = [python, str(HERE / f"{peer.script}.py"), task.kind, str(work), str(seed)]
     seconds = _seconds([*command, *peer.arguments])
+    if task.kind == "write":
+        return Predictions([], seconds, float((work / "score.txt").read_text()))
     return Predictions((work / "predicted.txt").read_text("utf-8").split("\n")[:-1], seconds)
 
 
@@ -75,6 +90,20 @@ def _ours(
         arguments = [*keras_seq, command, str(run), str(texts)]
         subprocess.run(arguments, stdout=file, stderr=subprocess.DEVNULL, check=True)
     return Predictions(output.read_text("utf-8").split("\n")[:-1], seconds)
+
+
+def _our_model_of_text(
+    task: PublicTask, data: pathlib.Path, work: pathlib.Path, seed: int, smoke: bool
+) -> Predictions:
+    train, valid, test = (str(data / f"{name}.gz") for name in task.files)
+    run = str(work / "run")
+    keras_seq = [sys.executable, "-m", "keras_seq"]
+    files = ("--text", train, "--valid-text", valid, "--seed", str(seed))
+    seconds = _seconds([*keras_seq, "train", run, *files, *task.options, *(SMALL if smoke else ())])
+    evaluate = [*keras_seq, "evaluate", run, "--text", test, "-m", "bits_per_character", "--json"]
+    answer = subprocess.run(evaluate, capture_output=True, check=True)
+    bits = json.loads(answer.stdout)["metrics"]["bits_per_character"]["value"]
+    return Predictions([], seconds, bits * math.log(2))
 
 
 def _text(task: PublicTask, row: Row) -> str:

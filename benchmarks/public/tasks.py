@@ -7,7 +7,7 @@ import pathlib
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-Kind = Literal["classify", "tag", "transduce"]
+Kind = Literal["classify", "tag", "transduce", "write"]
 Row = Sequence[str]
 
 
@@ -16,10 +16,13 @@ class PublicTask(NamedTuple):
 
     Attributes:
         name: The name in the table.
-        kind: What is predicted: a label of a text, a tag of each word, or a string.
-        files: Training, validation and test file in the folder of data, without `.tsv.gz`.
+        kind: What is predicted: a label of a text, a tag of each word, a string, or the next
+            character.
+        files: Training, validation and test file in the folder of data, without `.tsv.gz`; with
+            `.txt` in the name, without `.gz`.
         options: Options of `keras-seq train` besides the data.
-        metric: "accuracy", "entity F1" or "exact", all in percent.
+        metric: "accuracy", "entity F1" or "exact", in percent; or "nats per character", of which
+            less is better.
         peers: Names in `peers.PEERS`.
     """
 
@@ -43,15 +46,15 @@ YOYODYNE = (
 )
 
 
-def labels(name: str, preset: str) -> PublicTask:
+def labels(name: str) -> PublicTask:
     files = (f"{name}/train", f"{name}/valid", f"{name}/test")
-    options = ("--task", "classify", "--preset", preset)
+    options = ("--task", "classify")
     return PublicTask(name, "classify", files, options, "accuracy", ("logistic regression",))
 
 
 def tags(name: str, metric: str) -> PublicTask:
     files = (f"{name}/train", f"{name}/valid", f"{name}/test")
-    options = ("--task", "tag", "--preset", "birnn")
+    options = ("--task", "tag")
     return PublicTask(name, "tag", files, options, metric, ("crfsuite",))
 
 
@@ -69,14 +72,27 @@ def inflection(language: str, size: str) -> PublicTask:
     )
 
 
+def characters(name: str) -> PublicTask:
+    # There is no test file.
+    files = (f"{name}/train.txt", f"{name}/valid.txt", f"{name}/valid.txt")
+    options = ("--task", "language-model", "--preset", "lm-characters", "--max-minutes", "10")
+    return PublicTask(name, "write", files, options, "nats per character", ("torch GPT",))
+
+
 TASKS = (
-    labels("trec", "cnn"),
-    labels("sst2", "cnn"),
+    labels("trec"),
+    labels("sst2"),
     tags("pos", "accuracy"),
     tags("wnut17", "entity F1"),
     *map(pronunciation, ("ice-yoyodyne", "dut", "fre", "hin", "kor", "lit")),
     *(inflection(one, size) for one in ("finnish", "german") for size in ("medium", "high")),
+    characters("shakespeare"),
 )
+
+
+def read_text(data: pathlib.Path, name: str) -> str:
+    with gzip.open(data / f"{name}.gz", "rt", encoding="utf-8", newline="\n") as file:
+        return file.read()
 
 
 def read(data: pathlib.Path, name: str) -> list[Row]:
