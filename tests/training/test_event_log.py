@@ -7,6 +7,11 @@ import pytest
 from keras_seq.training.event_log import EventLog
 
 
+@pytest.fixture(scope="module", autouse=True)
+def no_pictures():
+    """The logs here are written."""
+
+
 def read(directory):
     accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
     events = accumulator.EventAccumulator(str(directory))
