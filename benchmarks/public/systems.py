@@ -48,8 +48,9 @@ def predict(
     """
     work.mkdir(parents=True, exist_ok=True)
     if system == OURS:
-        ours = _our_model_of_text if task.kind == "write" else _ours
-        return ours(task, data, work, seed, smoke)
+        if task.kind == "write":
+            return _our_model_of_text(task, data, work, seed)
+        return _ours(task, data, work, seed, smoke)
     peer = PEERS[system]
     if smoke:
         python = sys.executable
@@ -93,13 +94,13 @@ def _ours(
 
 
 def _our_model_of_text(
-    task: PublicTask, data: pathlib.Path, work: pathlib.Path, seed: int, smoke: bool
+    task: PublicTask, data: pathlib.Path, work: pathlib.Path, seed: int
 ) -> Predictions:
     train, valid, test = (str(data / f"{name}.gz") for name in task.files)
     run = str(work / "run")
     keras_seq = [sys.executable, "-m", "keras_seq"]
     files = ("--text", train, "--valid-text", valid, "--seed", str(seed))
-    seconds = _seconds([*keras_seq, "train", run, *files, *task.options, *(SMALL if smoke else ())])
+    seconds = _seconds([*keras_seq, "train", run, *files, *task.options])
     evaluate = [*keras_seq, "evaluate", run, "--text", test, "-m", "bits_per_character", "--json"]
     answer = subprocess.run(evaluate, capture_output=True, check=True)
     bits = json.loads(answer.stdout)["metrics"]["bits_per_character"]["value"]

@@ -83,12 +83,15 @@ def train(model: Gpt, ids: torch.Tensor, minutes: float) -> None:
 
 @torch.no_grad()
 def nats_per_character(model: Gpt, ids: torch.Tensor) -> float:
+    blocks = ids.unfold(0, BLOCK + 1, BLOCK // 2)
     total, counted = 0.0, 0
-    for start in range(0, len(ids) - BLOCK, BLOCK // 2):
-        row = ids[start : start + BLOCK + 1]
-        losses = functional.cross_entropy(model(row[None, :-1])[0], row[1:], reduction="none")
-        losses = losses if start == 0 else losses[BLOCK // 2 :]
-        total, counted = total + losses.sum().item(), counted + len(losses)
+    for number, rows in enumerate(blocks.split(100)):
+        logits = model(rows[:, :-1]).transpose(1, 2)
+        losses = functional.cross_entropy(logits, rows[:, 1:], reduction="none")
+        if number == 0:
+            total, counted = losses[0, : BLOCK // 2].sum().item(), BLOCK // 2
+        second = losses[:, BLOCK // 2 :]
+        total, counted = total + second.sum().item(), counted + second.numel()
     return total / counted
 
 

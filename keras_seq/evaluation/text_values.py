@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -44,49 +44,57 @@ def text_values(
 
 def perplexity_value(likelihoods: Sequence[Likelihood], samples: int | None) -> MetricValue:
     """Computes the perplexity of texts, or raises InputError if there are no tokens."""
-    totals = np.array([likelihood.total for likelihood in likelihoods])
-    tokens = np.array([len(likelihood.tokens) for likelihood in likelihoods])
-    if not tokens.any():
-        raise InputError("no text, there is nothing to evaluate")
-    signature = f"lines:{len(likelihoods)}|tokens:{tokens.sum()}|end:yes"
-    if samples is not None:
-        signature += f"|bs:{samples}|seed:{SEED}"
-
-    def perplexity(counts: np.ndarray) -> float:
-        size = int(counts @ tokens)
-        return perplexity_of(float(counts @ totals), size) if size else math.inf
-
-    mean, interval = resampled(perplexity, len(likelihoods), samples)
-    value = perplexity_of(float(totals.sum()), int(tokens.sum()))
-    return MetricValue("perplexity", value, signature, mean, interval)
+    tokens = [len(likelihood.tokens) for likelihood in likelihoods]
+    return _per_unit("perplexity", ("tokens", tokens), likelihoods, perplexity_of, samples)
 
 
 def bits_per_character_value(
     likelihoods: Sequence[Likelihood], lines: Sequence[str], samples: int | None
 ) -> MetricValue:
-    """Computes the bits that a character takes under a model, which any vocabulary may have.
+    """Computes the bits per character, which can be compared between vocabularies.
 
         -sum over lines of log2 P(line) / (characters of the lines and their line ends)
 
     Lines without a likelihood do not count. Raises InputError if there are no others.
     """
-    totals = np.array([likelihood.total for likelihood in likelihoods])
-    characters = np.array(
-        [
-            len(line) + 1 if likelihood.tokens else 0
-            for line, likelihood in zip(lines, likelihoods, strict=True)
-        ]
+    characters = [
+        len(line) + 1 if likelihood.tokens else 0
+        for line, likelihood in zip(lines, likelihoods, strict=True)
+    ]
+    return _per_unit(
+        "bits per character",
+        ("characters", characters),
+        likelihoods,
+        lambda log_probability, count: -log_probability / math.log(2) / count,
+        samples,
+        digits=3,
     )
-    if not characters.any():
+
+
+def _per_unit(
+    name: str,
+    units: tuple[str, Sequence[int]],
+    likelihoods: Sequence[Likelihood],
+    value_of: Callable[[float, int], float],
+    samples: int | None,
+    digits: int = 2,
+) -> MetricValue:
+    """Computes `value_of(total log-probability, number of units)`, with a confidence interval.
+
+    `units` are their name and how many each line has.
+    """
+    unit, sizes = units[0], np.array(units[1])
+    totals = np.array([likelihood.total for likelihood in likelihoods])
+    if not sizes.any():
         raise InputError("no text, there is nothing to evaluate")
-    signature = f"lines:{len(lines)}|characters:{characters.sum()}|end:yes"
+    signature = f"lines:{len(likelihoods)}|{unit}:{sizes.sum()}|end:yes"
     if samples is not None:
         signature += f"|bs:{samples}|seed:{SEED}"
 
-    def bits(counts: np.ndarray) -> float:
-        size = counts @ characters
-        return float(-(counts @ totals) / math.log(2) / size) if size else math.inf
+    def metric(counts: np.ndarray) -> float:
+        size = int(counts @ sizes)
+        return value_of(float(counts @ totals), size) if size else math.inf
 
-    mean, interval = resampled(bits, len(lines), samples)
-    value = bits(np.ones(len(lines)))
-    return MetricValue("bits per character", value, signature, mean, interval, digits=3)
+    mean, interval = resampled(metric, len(likelihoods), samples)
+    value = metric(np.ones(len(likelihoods), np.int64))
+    return MetricValue(name, value, signature, mean, interval, digits)
