@@ -12,6 +12,12 @@ from keras_seq.layers.positions.sinusoidal_position import SinusoidalPosition
 from keras_seq.models.attentional_decoder import AttentionalDecoder
 from keras_seq.models.attentive_model import AttentiveModel
 from keras_seq.models.checks import check_choice, check_sizes, check_vocabularies
+from keras_seq.models.feature_encoder import (
+    check_features,
+    make_feature_encoder,
+    mean_of_features,
+    split_mask,
+)
 from keras_seq.models.hard_attention_decoder import HardAttentionDecoder
 from keras_seq.models.inputs import token_input
 from keras_seq.models.recurrent_encoder import (
@@ -80,6 +86,12 @@ class RecurrentSeq2Seq(AttentiveModel):
         share_embeddings: Whether source and target use one table (one joint vocabulary).
         copy: Whether a `PointerGenerator` copies source tokens by their attention. An id below V
             must mean the same token on both sides.
+        feature_encoder: "none", "linear", "recurrent" or "transformer": the encoder of the features
+            at the end of a source. The mean of its outputs, `embedding_units` wide, is joined with
+            each output of the encoder of the tokens, and with the last ones. With "none", features
+            are tokens.
+        num_features: Integer, the number of features; theirs are the last ids of the source
+            vocabulary.
         tie_output: Whether the logits use the table of the target embedding. Hard attention
             ignores this argument.
         seed: Optional integer, makes the dropout reproducible.
@@ -136,6 +148,8 @@ class RecurrentSeq2Seq(AttentiveModel):
         attention_dropout: float = 0.0,
         share_embeddings: bool = False,
         copy: bool = False,
+        feature_encoder: str = "none",
+        num_features: int = 0,
         tie_output: bool = False,
         seed: int | None = None,
         **kwargs: Any,
@@ -143,20 +157,31 @@ class RecurrentSeq2Seq(AttentiveModel):
         self._check_arguments()
         # A convolutional encoder draws the dropout of all its layers from one seed.
         encoder_seeds = num_encoder_layers - 1 if encoder == "recurrent" else 1
-        seeds = split_seed(seed, 3 + encoder_seeds + num_decoder_layers)
+        separate = feature_encoder != "none"
+        seeds = split_seed(seed, 3 + encoder_seeds + num_decoder_layers + separate)
         target_embedding = source_embedding = self._make_embedding("target")
         if not share_embeddings:
             source_embedding = self._make_embedding("source")
         source_dropout = self._make_dropout("source_dropout", seeds)
         target_dropout = self._make_dropout("target_dropout", seeds)
         encode = self._make_encoder(seeds)
+        encode_features = (
+            make_feature_encoder(self._arguments, embedding_units, seeds.pop())
+            if separate
+            else None
+        )
         decoder_class: Any = HardAttentionDecoder if attention == "hard" else AttentionalDecoder
         decoder = decoder_class(target_embedding, target_dropout, self._arguments, seeds)
 
         source, target = token_input("source"), token_input("target")
-        mask = ops.not_equal(source, 0)
+        mask, feature_mask = split_mask(source, self._arguments)
         copies = {"source": source} if copy else {}
-        encoded, summary, last_states = encode(source_dropout(source_embedding(source)), mask)
+        embedded = source_dropout(source_embedding(source))
+        encoded, summary, last_states = encode(embedded, mask)
+        if encode_features is not None:
+            features = mean_of_features(encode_features(embedded, feature_mask), feature_mask)
+            summary = ops.concatenate([summary, features], axis=-1)
+            encoded = _join(encoded, features)
         states = decoder.first_states(last_states, bridge)
         summaries = {"summary": summary} if context == "every_step" else {}
         decoder_source = {"value": encoded, "value_mask": mask, **summaries, **copies}
@@ -183,6 +208,7 @@ class RecurrentSeq2Seq(AttentiveModel):
             encoder_units=args.encoder_units,
             decoder_units=args.decoder_units,
         )
+        check_features(args)
         check_vocabularies(
             args.share_embeddings, args.source_vocabulary_size, args.target_vocabulary_size
         )
@@ -248,3 +274,9 @@ class RecurrentSeq2Seq(AttentiveModel):
             return outputs, mean, [[mean] * NUM_STATES[args.cell]]
 
         return encode
+
+
+def _join(x: Any, features: Any) -> Any:
+    """Joins each step of `x` `(B, S, 2U)` with the features `(B, E)` of its row."""
+    ones = ops.ones_like(x[..., :1])
+    return ops.concatenate([x, ones * features[:, None]], axis=-1)

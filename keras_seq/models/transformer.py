@@ -7,6 +7,7 @@ from keras import ops
 
 from keras_seq.layers.internal.seeds import split_seed
 from keras_seq.models.checks import check_vocabularies
+from keras_seq.models.feature_encoder import check_features, make_feature_encoder, split_mask
 from keras_seq.models.inputs import token_input
 from keras_seq.models.transformer_decoder_model import TransformerDecoderModel
 from keras_seq.models.transformer_parts import (
@@ -46,6 +47,11 @@ class Transformer(TransformerDecoderModel):
         share_embeddings: Whether source and target use one table (one joint vocabulary).
         copy: Whether a `PointerGenerator` copies source tokens by the attention of the last block.
             An id below V must mean the same token on both sides.
+        feature_encoder: "none", "linear", "recurrent" or "transformer": the encoder of the features
+            at the end of a source. The decoder attends to its outputs as to those of the encoder
+            of the tokens. With "none", features are tokens.
+        num_features: Integer, the number of features; theirs are the last ids of the source
+            vocabulary.
         seed: Optional integer, makes the dropout reproducible.
         **kwargs: `name`, and `dtype`, the policy of all layers.
 
@@ -100,16 +106,21 @@ class Transformer(TransformerDecoderModel):
         max_positions: int = 512,
         share_embeddings: bool = False,
         copy: bool = False,
+        feature_encoder: str = "none",
+        num_features: int = 0,
         seed: int | None = None,
         **kwargs: Any,
     ) -> None:
         check_vocabularies(share_embeddings, source_vocabulary_size, target_vocabulary_size)
+        check_features(self._arguments)
         target_embedding = self._make_embedding("target", "embedding" if share_embeddings else None)
         source_embedding = target_embedding if share_embeddings else self._make_embedding("source")
         positions = make_position(self._arguments)
+        separate = feature_encoder != "none"
         source_seed, target_seed, *seeds = reversed(
-            split_seed(seed, 2 + num_encoder_layers + num_decoder_layers)
+            split_seed(seed, 2 + separate + num_encoder_layers + num_decoder_layers)
         )
+        feature_seed = seeds.pop() if separate else None
         source_dropout = self._make_dropout("source", source_seed)
         target_dropout = self._make_dropout("target", target_seed)
         blocks = list(make_encoder_blocks(self._arguments, seeds[:num_encoder_layers]))
@@ -117,8 +128,13 @@ class Transformer(TransformerDecoderModel):
             target_embedding, positions, target_dropout, seeds[num_encoder_layers:]
         )
         source = token_input("source")
-        mask = ops.not_equal(source, 0)
-        x = source_embedding(source)
-        x = source_dropout(x if positions is None else positions(x))
+        mask, feature_mask = split_mask(source, self._arguments)
+        embedded = source_embedding(source)
+        x = source_dropout(embedded if positions is None else positions(embedded))
         encoded = encode_with_blocks(x, mask, blocks, self._arguments)
+        if feature_mask is not None:
+            encode_features = make_feature_encoder(self._arguments, units, feature_seed)
+            features = encode_features(embedded, feature_mask)
+            encoded = ops.where(feature_mask[..., None], features, encoded)
+            mask = ops.logical_or(mask, feature_mask)
         self._connect(source, encoded, mask, decoder, **kwargs)

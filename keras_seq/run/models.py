@@ -12,7 +12,7 @@ from keras_seq.models import Ensemble
 from keras_seq.run import Run, Shapes
 from keras_seq.runtime.devices import check_backend
 from keras_seq.settings import TASKS, Settings
-from keras_seq.text import InputError
+from keras_seq.text import FeatureTokenizer, InputError
 
 
 def build_model(
@@ -20,17 +20,21 @@ def build_model(
     source_vocabulary_size: int,
     target_vocabulary_size: int,
     dtype: str | None = None,
+    num_features: int = 0,
 ) -> keras.Model:
     """Builds the model of `keras_seq.models` that settings describe, with new weights.
 
     The target vocabulary has all tokens or labels, special ids included. `dtype` is a Keras dtype
-    policy such as "mixed_bfloat16", or None for the global one. Raises InputError if the Keras
-    backend is not supported, or computes this model wrongly.
+    policy such as "mixed_bfloat16", or None for the global one. The last `num_features` ids of the
+    source vocabulary are features; only a model with `model.feature_encoder` needs their number.
+    Raises InputError if the Keras backend is not supported, or computes this model wrongly.
     """
     check_backend(backend.name())
     _check_lstm(settings)
+    separate = getattr(settings.model, "feature_encoder", "none") != "none"
+    options = {"num_features": num_features} if separate else {}
     model: keras.Model = TASKS[settings.task].model(
-        settings, source_vocabulary_size, target_vocabulary_size, dtype
+        settings, source_vocabulary_size, target_vocabulary_size, dtype, **options
     )
     return model
 
@@ -53,7 +57,8 @@ def _check_lstm(settings: Settings) -> None:
 def build_run_model(run: Run, dtype: str | None = None) -> keras.Model:
     """Builds the model of a prepared run, with new weights.
 
-    Raises InputError if the model copies tokens and the vocabularies differ.
+    Raises InputError if the model copies tokens and the vocabularies differ, or if it encodes
+    features and the text has none.
     """
     source, target = run.vocabularies
     if run.settings.model.copies:
@@ -64,7 +69,12 @@ def build_run_model(run: Run, dtype: str | None = None) -> keras.Model:
                 f"{run.path}: model.copy needs one vocabulary for source and target, but the text "
                 "was prepared with two: prepare it with --set model.copy=true"
             )
-    return build_model(run.settings, source.vocabulary_size, target.vocabulary_size, dtype)
+    num_features = source.num_features if isinstance(source, FeatureTokenizer) else 0
+    if not num_features and getattr(run.settings.model, "feature_encoder", "none") != "none":
+        raise InputError(f"{run.path}: model.feature_encoder needs features, but the text has none")
+    return build_model(
+        run.settings, source.vocabulary_size, target.vocabulary_size, dtype, num_features
+    )
 
 
 def named_weights(model: keras.Model) -> dict[str, Any]:

@@ -125,6 +125,13 @@ def _check_positions(settings: Any) -> None:
 
 
 def _check_features(settings: Any) -> None:
+    encoder = getattr(settings.model, "feature_encoder", "none")
+    # Prepared directories are checked when they are opened.
+    if encoder != "none" and not settings.data.has_features and settings.data.prepared is None:
+        raise ValueError(
+            f"model.feature_encoder: received {encoder!r}, expected 'none' without features in "
+            "data.columns"
+        )
     if settings.task != "translate" or not settings.data.has_features:
         return
     reason = "features in data.columns, which are tokens after the source"

@@ -20,15 +20,18 @@ with warnings.catch_warnings():
     # The field hides a deprecated method of pydantic, which nothing calls.
     warnings.filterwarnings("ignore", 'Field name "copy"')
 
-    class CopyingSettings(ModelSection):
-        """Settings of models that can copy source tokens."""
+    class TransductionSettings(ModelSection):
+        """Settings of models that read a source and can copy its tokens."""
 
         copy: bool = a_choice(  # type: ignore[assignment]
             False, "Pointer-generator: copy source tokens; both sides then have one vocabulary."
         )
+        feature_encoder: Literal["none", "linear", "recurrent", "transformer"] = a_choice(
+            "none", "Encoder of the features of data.columns; none: they are source tokens."
+        )
 
 
-class TransformerSettings(CopyingSettings, TransformerBlockSettings):
+class TransformerSettings(TransductionSettings, TransformerBlockSettings):
     """The shape of a `Transformer`."""
 
     model_class = "keras_seq.models:Transformer"
@@ -45,7 +48,7 @@ class TransformerSettings(CopyingSettings, TransformerBlockSettings):
         return (self.num_encoder_layers + self.num_decoder_layers) * self.block_parameters
 
 
-class RecurrentSettings(CopyingSettings, RecurrentCoderSettings):
+class RecurrentSettings(TransductionSettings, RecurrentCoderSettings):
     """The shape of a `RecurrentSeq2Seq`."""
 
     model_class = "keras_seq.models:RecurrentSeq2Seq"

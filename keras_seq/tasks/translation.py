@@ -56,10 +56,12 @@ class Translation(Task):
     metrics = ALL_METRICS
     monitors = (*TEXT_MONITORS, "loss", "perplexity", "accuracy")
 
-    def model(self, settings: Settings, source_size: int, target_size: int, dtype: Any) -> Any:
+    def model(
+        self, settings: Settings, source_size: int, target_size: int, dtype: Any, **options: Any
+    ) -> Any:
         from keras_seq.models import EnsembleSeq2Seq
 
-        options = {"dtype": dtype}
+        options["dtype"] = dtype
         if not isinstance(settings.model, BackboneSettings):
             options["share_embeddings"] = settings.tokenizer.joint
 

@@ -88,7 +88,12 @@ class FeatureTokenizer(Tokenizer):
     @property
     def vocabulary_size(self) -> int:
         """Number of ids: those of the source, of an unknown feature, and of the features."""
-        return self.source.vocabulary_size + 1 + len(self.features.names)
+        return self.source.vocabulary_size + self.num_features
+
+    @property
+    def num_features(self) -> int:
+        """Number of the last ids: that of an unknown feature, and those of the features."""
+        return 1 + len(self.features.names)
 
     @property
     def pieces(self) -> list[Piece]:

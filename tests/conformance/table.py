@@ -245,7 +245,16 @@ ROWS = [
         )
         for name, variant in (
             ("pre", {"share_embeddings": True}),
-            ("post", {"norm": "post", "activation": "gelu", "position": "relative"}),
+            (
+                "post",
+                {
+                    "norm": "post",
+                    "activation": "gelu",
+                    "position": "relative",
+                    "feature_encoder": "transformer",
+                    "num_features": 5,
+                },
+            ),
             ("rotary", {"position": "rotary", "activation": "swiglu", "normalization": "rms"}),
             ("copy", {"copy": True}),
         )
@@ -286,8 +295,24 @@ ROWS = [
             ),
             ("convolutional", {"encoder": "convolutional", "num_encoder_layers": 2}),
             ("copy", {"copy": True, "source_vocabulary_size": 24, "num_decoder_layers": 2}),
-            ("hard", {"attention": "hard", "attention_window": 2, "num_decoder_layers": 2}),
-            ("monotonic", {"attention": "bahdanau_monotonic"}),
+            (
+                "hard",
+                {
+                    "attention": "hard",
+                    "attention_window": 2,
+                    "num_decoder_layers": 2,
+                    "feature_encoder": "linear",
+                    "num_features": 5,
+                },
+            ),
+            (
+                "monotonic",
+                {
+                    "attention": "bahdanau_monotonic",
+                    "feature_encoder": "recurrent",
+                    "num_features": 5,
+                },
+            ),
         )
     ),
     *(

@@ -115,6 +115,45 @@ def test_export_has_an_input_of_features(forms_run, tmp_path):
     assert 'request.inputs["features"]' in guide and "`features`, one string a row" in guide
 
 
+@pytest.mark.slow
+def test_features_with_an_encoder_of_their_own_decide_the_form(tmp_path):
+    """Hard attention moves over the letters alone, and reads the features at each of them."""
+    run = train_forms(tmp_path, model__feature_encoder="linear", model__attention="hard")
+    assert keras_seq.Translator.load(run)(LINES) == FORMS
+    export_saved_model(Run.open(run), tmp_path / "served", verify=0)
+    assert SavedModelTranslator(tmp_path / "served" / "1")(LINES) == FORMS
+
+
+@pytest.mark.slow
+def test_a_transformer_with_encoded_features_is_exported(tmp_path):
+    values = {
+        "data.pairs": str(write_forms(tmp_path / "forms.tsv")),
+        "data.columns": COLUMNS,
+        "model.family": "transformer",
+        "model.feature_encoder": "recurrent",
+        "model.units": 16,
+        "model.feedforward_units": 16,
+        "model.num_heads": 2,
+        "model.num_encoder_layers": 1,
+        "model.num_decoder_layers": 1,
+        "tokenizer.kind": "char",
+        "tokenizer.joint": False,
+        "training.max_steps": 2,
+    }
+    keras_seq.train(keras_seq.load_settings(overrides=values), tmp_path / "run", notice=[].append)
+    expected = keras_seq.Translator.load(tmp_path / "run")(LINES)
+    export_saved_model(Run.open(tmp_path / "run"), tmp_path / "served", verify=0)
+    assert SavedModelTranslator(tmp_path / "served" / "1")(LINES) == expected
+
+
+def test_a_feature_encoder_without_features_is_refused(tmp_path):
+    with pytest.raises(SettingsError, match="expected 'none' without features in data.columns"):
+        keras_seq.load_settings(overrides={"model.feature_encoder": "linear"})
+    # A prepared directory may have features or not.
+    values = {"data.prepared": str(tmp_path), "model.feature_encoder": "linear"}
+    keras_seq.load_settings(overrides=values)
+
+
 def test_features_of_a_training_without_any_are_refused(tmp_path):
     path = tmp_path / "forms.tsv"
     path.write_text("walk\twalks\t\n" * 30)
