@@ -27,6 +27,7 @@ from keras_seq_cli.serve import serve
 from keras_seq_cli.signals import interrupt_outside_libraries
 from keras_seq_cli.tag import tag
 from keras_seq_cli.train import train
+from keras_seq_cli.transcribe import transcribe
 from keras_seq_cli.translate import translate
 from keras_seq_cli.vectors import vectors
 
@@ -38,8 +39,8 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 COMMANDS = (
-    train, translate, generate, reconstruct, interpolate, classify, tag, evaluate, score,
-    likelihood, diagnose, prepare, average, export, serve, demo,
+    train, translate, generate, reconstruct, interpolate, classify, tag, transcribe, evaluate,
+    score, likelihood, diagnose, prepare, average, export, serve, demo,
 )  # fmt: skip
 for command in COMMANDS:
     app.command(no_args_is_help=command is not demo)(command)

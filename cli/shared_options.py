@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 import typer
@@ -82,7 +82,7 @@ def split_metrics(values: list[str] | None) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-_TASKS = Literal["translate", "language-model", "classify", "tag", "vae"]
+_TASKS = Literal["translate", "language-model", "classify", "tag", "vae", "speech"]
 
 # Maps each setting to the name, the type and the help text of the option.
 TEXT_OPTIONS: dict[str, tuple[str, Any, str]] = {
@@ -96,7 +96,8 @@ TEXT_OPTIONS: dict[str, tuple[str, Any, str]] = {
     "data.pairs": (
         "pairs",
         str,
-        "source<TAB>target lines, or CSV, instead of --source and --target.",
+        "source<TAB>target lines, or CSV, instead of --source and --target; for speech "
+        "path<TAB>text lines.",
     ),
     "data.text": ("text", str, "Lines of text, for language-model and vae."),
     "data.labeled": (
@@ -124,8 +125,35 @@ TEXT_OPTIONS: dict[str, tuple[str, Any, str]] = {
 }
 
 
+# Short names of the files of a task, given by --task: --pairs, --text or --labeled.
+_DATA_OPTIONS = {
+    "data": ("", "The file of the task: --pairs, --labeled or --text, as --task needs."),
+    "valid_data": ("valid_", "The file of the task for validation."),
+}
+
+
+def _text_settings(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the settings of the options in `TEXT_OPTIONS` and `_DATA_OPTIONS`."""
+    from keras_seq.settings import TASKS
+
+    settings = {key: values[name] for key, (name, *_) in TEXT_OPTIONS.items()}
+    for option_name, (prefix, _) in _DATA_OPTIONS.items():
+        if (path := values[option_name]) is None:
+            continue
+        file = TASKS[values["task"] or "translate"].file
+        key = f"data.{prefix}{file}"
+        if settings[key] is not None:
+            shown = option_name.replace("_", "-")
+            raise typer.BadParameter(
+                f"not with --{prefix.replace('_', '-')}{file}, which names the same file",
+                param_hint=f"--{shown}",
+            )
+        settings[key] = path
+    return settings
+
+
 def with_text_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Replaces the argument `text_settings` of a command by the options in `TEXT_OPTIONS`.
+    """Replaces the argument `text_settings` of a command by the options of text files.
 
     Args:
         command: Function with an argument `text_settings`, a dict; absent options are None.
@@ -135,10 +163,19 @@ def with_text_options(command: Callable[..., None]) -> Callable[..., None]:
         "text_settings",
         [
             option(name, Annotated[kind | None, typer.Option(help=description)])
-            for name, kind, description in TEXT_OPTIONS.values()
+            for name, kind, description in _options()
         ],
-        lambda values: {key: values[name] for key, (name, *_) in TEXT_OPTIONS.items()},
+        _text_settings,
     )
+
+
+def _options() -> Iterator[tuple[str, Any, str]]:
+    """Yields name, type and help of each option, the task and its file first."""
+    task, *others = TEXT_OPTIONS.values()
+    yield task
+    for name, (_, description) in _DATA_OPTIONS.items():
+        yield name, str, description
+    yield from others
 
 
 def list_overrides(set_: Sequence[str] | None, settings: Mapping[str, Any]) -> list[str]:

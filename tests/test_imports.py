@@ -48,7 +48,8 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     "storage.checkpoints": ({"storage", "text"}, {"numpy", "ml_dtypes"}),
     # This part only checks whether JAX is installed and does not import JAX.
     "runtime": ({"text"}, {"jax", "tensorflow"}),
-    "data": ({"storage", "text"}, {"numpy"}),
+    # The packages that read recordings are optional.
+    "data": ({"storage", "text"}, {"numpy", "soundfile", "soxr"}),
     "backend": ({"runtime"}, {"keras", "numpy", "tensorflow", "jax"}),
     "cluster": ({"backend", "runtime", "text"}, {"keras", "numpy", "tensorflow", "jax"}),
     "layers": (set(), {"keras"}),

@@ -312,7 +312,7 @@ def rendered_presets():
             )
             shape += ", with attention" if hasattr(model, "attention") else ""
         elif hasattr(model, "cell"):
-            both = ", in both directions" if settings.task in ("classify", "tag") else ""
+            both = ", in both directions" if settings.task in ("classify", "tag", "speech") else ""
             shape = f"{model.cell.upper()}, {model.num_layers} x {model.units}{both}"
         elif hasattr(model, "widths"):
             shape = (
@@ -331,6 +331,7 @@ KINDS = {
     "classify": "classifier",
     "tag": "tagger",
     "vae": "variational autoencoder",
+    "speech": "speech recognizer",
 }
 
 

@@ -4,18 +4,32 @@ from keras_seq.data.corpus import TokenCorpus
 from keras_seq.data.packing import pack
 from keras_seq.data.sampled_pairs import PairSampling
 from keras_seq.data.sequential import sequential_batches
+from keras_seq.data.sounds import (
+    SAMPLE_IDS,
+    find_sound,
+    read_sound,
+    sample_ids,
+    samples_of,
+    sound_info,
+)
 from keras_seq.data.stream import BatchStream
 from keras_seq.data.unseen_tokens import UnseenTokens
 from keras_seq.data.writing import CorpusCounts, TokenPair, write_corpus
 
 __all__ = [
+    "SAMPLE_IDS",
     "BatchStream",
     "CorpusCounts",
     "PairSampling",
     "TokenCorpus",
     "TokenPair",
     "UnseenTokens",
+    "find_sound",
     "pack",
+    "read_sound",
+    "sample_ids",
+    "samples_of",
     "sequential_batches",
+    "sound_info",
     "write_corpus",
 ]

@@ -23,6 +23,14 @@ def most_frequent_label(run: Run) -> str:
     return run.labels.names[counts.most_common(1)[0][0] - FIRST_LABEL]
 
 
+def most_frequent_text(run: Run) -> str:
+    """Returns the most frequent target of the training text."""
+    corpus = TokenCorpus.open(run.train_directory)
+    counts = Counter(corpus.target(i).tobytes() for i in range(min(len(corpus), _MAX_PAIRS)))
+    ids = np.frombuffer(counts.most_common(1)[0][0], np.int32)
+    return run.target_tokenizer.decode([ids.tolist()])[0]
+
+
 def most_frequent_tags(run: Run, texts: Sequence[str]) -> list[list[str]]:
     """Returns for each word of each text its most frequent tag in the training text.
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from keras_seq.data import find_sound
 from keras_seq.run import Run
 from keras_seq.settings import TASKS
 from keras_seq.text import (
@@ -31,7 +32,7 @@ class EvaluationFiles:
     """Paths of the files of a test set; None for a file that is absent.
 
     Attributes:
-        pairs: `source<TAB>target` lines, for task `translate`.
+        pairs: `source<TAB>target` lines, for task `translate`; `path<TAB>text` for `speech`.
         source, target: Instead of `pairs`, two files with as many lines.
         text: Lines of text, for task `language-model`.
         labeled: `text<TAB>label` lines for task `classify`, `text<TAB>tags` lines for task `tag`.
@@ -96,7 +97,11 @@ class EvaluationFiles:
         if roles is None:
             return [("", line) for line in read_lines(path, notice=notice)]
         if roles == PAIR:
-            return list(read_table(path, columns=columns, notice=notice))
+            rows = list(read_table(path, columns=columns, notice=notice))
+            if not TASKS[task].reads_sounds:
+                return rows
+            folder = Path(path).parent
+            return [(str(find_sound(name, [folder])), text) for name, text in rows]
         pairs = read_labeled(path, tagged=roles == TAGGED, columns=columns, notice=notice)
         # Texts without a label and texts without words cannot be scored.
         return [(text, label) for text, label in pairs if label]

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from keras import ops
 
 from keras_seq import backend
+from keras_seq.data import read_sound
 from keras_seq.inference.predictor import predict_by_length
+from keras_seq.inference.run_predictor import RunPredictor
+from keras_seq.run import Run
 from keras_seq.search import Labelings, ctc_beam_search, ctc_greedy_search
 from keras_seq.search.hypotheses import exists
+from keras_seq.settings import Settings
+from keras_seq.text import Tokenizer
+
+# Files in memory at a time.
+_FILES = 256
 
 
 class Recognition(NamedTuple):
@@ -21,37 +30,44 @@ class Recognition(NamedTuple):
     score: float
 
 
-class Recognizer:
+class Recognizer(RunPredictor):
     """Recognizes speech with a model trained by CTC.
 
     Audio without samples, or whose samples are all 0, is recognized as the empty text.
 
     Args:
         model: `models.CTCRecognizer`, or another model with the same inputs and logits.
-        labels: V - 1 strings for the labels 1 to V - 1; label 0 is the blank.
-        separator: The text between two labels: "" for characters, a space for words.
+        labels: V - 1 strings for the labels 1 to V - 1; label 0 is the blank. Or a `Tokenizer` of
+            V tokens.
+        separator: The text between two strings of labels: "" for characters, a space for words.
         beam_size: The beam size of `search.ctc_beam_search`; None for the greedy search.
         n_best: Texts that `recognize` returns for each recording, at most `beam_size`.
         batch_size: Recordings per batch.
+        sample_rate: Samples per second of the audio that the model reads, for `recognize_files`.
 
     Raises:
         ValueError: If the number of labels does not fit the model.
     """
 
+    task = "speech"
+    supports_ensembles = False
+
     def __init__(
         self,
         model: Any,
-        labels: Sequence[str],
+        labels: Sequence[str] | Tokenizer,
         *,
         separator: str = "",
         beam_size: int | None = 10,
         n_best: int = 1,
         batch_size: int = 16,
+        sample_rate: int | None = None,
     ) -> None:
         check_labels(model, labels)
-        self.labels = ["", *labels]
+        self.labels = labels
         self.separator = separator
         self.batch_size = batch_size
+        self.sample_rate = sample_rate
         search = make_ctc_search(beam_size, n_best)
         name, shape = audio_signature(model)
 
@@ -64,6 +80,35 @@ class Recognizer:
 
         ranks = len(shape), 1
         self._search = backend.compiled(recognize, model.variables, ranks, ("float32", "int32"))
+
+    @classmethod
+    def _of_run(cls, run: Run, model: Any, settings: Settings, **options: Any) -> Self:
+        search = settings.search
+        return cls(
+            model,
+            run.target_tokenizer,
+            beam_size=search.beam_size if search.beam_size > 1 else None,
+            n_best=search.n_best,
+            batch_size=search.batch_size,
+            sample_rate=run.settings.data.sample_rate,
+        )
+
+    @classmethod
+    def of_run(cls, run: Run, model: Any, settings: Settings) -> Self:
+        """Returns the recognizer of an opened run, with a model that is already loaded."""
+        return cls._of_run(run, model, settings)
+
+    def recognize_files(self, paths: Sequence[str | os.PathLike[str]]) -> list[list[Recognition]]:
+        """Returns up to `n_best` texts for each file, the most probable first.
+
+        Files of another rate than `sample_rate` are converted. Raises InputError if a file is not a
+        recording that can be read.
+        """
+        results: list[list[Recognition]] = []
+        for begin in range(0, len(paths), _FILES):
+            chunk = paths[begin : begin + _FILES]
+            results += self.recognize([read_sound(path, self.sample_rate) for path in chunk])
+        return results
 
     def __call__(self, audio: Sequence[Any]) -> list[str]:
         """Returns the most probable text of each recording."""
@@ -83,13 +128,18 @@ class Recognizer:
         labels, lengths, scores = map(backend.to_numpy, self._search(*pad_audio(arrays)))
         return [
             [
-                Recognition(self.separator.join(self.labels[i] for i in ids[:length]), float(score))
+                Recognition(self._text(ids[:length]), float(score))
                 for ids, length, score in zip(*row, strict=True)
                 # The search pads the list with hypotheses that have no probability.
                 if exists(score)
             ]
             for row in zip(labels, lengths, scores, strict=True)
         ]
+
+    def _text(self, ids: Any) -> str:
+        if isinstance(self.labels, Tokenizer):
+            return self.labels.decode([ids.tolist()])[0]
+        return self.separator.join(self.labels[i - 1] for i in ids)
 
 
 def pad_audio(audio: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
@@ -123,13 +173,14 @@ def make_ctc_search(beam_size: int | None, n_best: int) -> Callable[[Any], Label
     return lambda logits: ctc_beam_search(logits, beam_size=beam_size, n_best=n_best)
 
 
-def check_labels(model: Any, labels: Sequence[str]) -> None:
+def check_labels(model: Any, labels: Sequence[str] | Tokenizer) -> None:
     """Raises ValueError unless every output of the model except the blank has a label."""
     expected = model.output_shape[-1] - 1
-    if isinstance(labels, str) or len(labels) != expected:
+    received = labels.vocabulary_size - 1 if isinstance(labels, Tokenizer) else len(labels)
+    if isinstance(labels, str) or received != expected:
         raise ValueError(
             f"expected a list of {expected} labels, one for each output of the model except the "
-            f"blank, received {len(labels)}"
+            f"blank, received {received}"
         )
 
 

@@ -50,6 +50,7 @@ from keras_seq.layers.sampling.samplers import (
 )
 from keras_seq.layers.speech.ctc_logits import CTCLogits
 from keras_seq.layers.speech.log_mel_spectrogram import LogMelSpectrogram
+from keras_seq.layers.speech.spec_augment import SpecAugment
 from keras_seq.layers.speech.strided_convolution import StridedConvolution
 from keras_seq.layers.transformer.decoder_block import TransformerDecoderBlock
 from keras_seq.layers.transformer.encoder_block import TransformerEncoderBlock
@@ -98,6 +99,7 @@ __all__ = [
     "ScheduledEmbeddingSampler",
     "ScheduledOutputSampler",
     "SinusoidalPosition",
+    "SpecAugment",
     "StridedConvolution",
     "TokenEmbedding",
     "TrainingSampler",

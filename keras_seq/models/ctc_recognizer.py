@@ -20,7 +20,7 @@ from keras_seq.models.speech_encoder import audio_inputs
 class CTCRecognizer(FunctionalModel):
     """Speech recognizer that labels each frame (CTC), as a functional Keras model.
 
-        features: x_s, log-mel or given, normalized over the features of each step
+        features: x_s, log-mel or given, normalized over the features of each step, augmented
         x         = strided convolutions, which leave fewer frames
         h^i       = BiRNN(dropout(h^{i-1})), residual from layer 2
         logits    = W h^L + b;  the blank, which is label 0, at padding frames
@@ -46,6 +46,8 @@ class CTCRecognizer(FunctionalModel):
         num_layers: Positive integer L.
         units: Positive integer, in each direction.
         dropout: Float in [0, 1), on the inputs of each recurrent layer and of the last layer.
+        augmentation: Optional layer such as `SpecAugment`, which changes the normalized features
+            in training.
         seed: Optional integer, makes the dropout reproducible.
         **kwargs: `name`, and `dtype`, the policy of all layers.
 
@@ -88,6 +90,7 @@ class CTCRecognizer(FunctionalModel):
         num_layers: int = 2,
         units: int = 128,
         dropout: float = 0.1,
+        augmentation: Any = None,
         seed: int | None = None,
         **kwargs: Any,
     ) -> None:
@@ -105,6 +108,8 @@ class CTCRecognizer(FunctionalModel):
         mask = ops.pad(mask, [[0, 0], [0, 1]])
         # The large epsilon is for silence, where all features are equal.
         x = LayerNormalization(epsilon=1e-3, dtype=dtype, name="normalization")(x)
+        if augmentation is not None:
+            x = augmentation(x, mask=mask)
         for i, stride in enumerate(strides):
             convolution = StridedConvolution(
                 convolution_units, stride, 2 * stride + 1, dtype=dtype, name=f"convolution_{i}"

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from keras_seq.data import TokenPair
-from keras_seq.text import UNK_ID
+
+# Ids between the two parts of the source, and of the target.
+Separators = tuple[Sequence[int], Sequence[int]]
 
 # Size of the sample of a large corpus from which pairs are joined.
 _MAX_SAMPLE = 100_000
@@ -16,11 +18,12 @@ class Concatenation:
     """Adds training pairs that each concatenate two random pairs of the corpus.
 
     Joined pairs show the model longer sequences, other positions and other contexts, which
-    regularizes the attention on small corpora. The unknown token separates the two parts on both
-    sides. Without it, tasks that depend on order, such as reversing words, would change.
+    regularizes the attention on small corpora. `separators` are the ids between the two parts of
+    each side. Text has the unknown token: without it, tasks that depend on order, such as reversing
+    words, would change.
 
-    `rate` is the number of added pairs for each pair of the corpus. Joined pairs above the maximum
-    lengths are left out.
+    `rate` is the number of added pairs for each pair of the corpus. Joined pairs longer than
+    `longest`, the maximum lengths of both sides, are left out.
 
     Reference:
         Nguyen, Murray and Chiang, "Data Augmentation by Concatenation for Low-Resource
@@ -28,11 +31,11 @@ class Concatenation:
     """
 
     def __init__(
-        self, rate: float, max_source_length: int, max_target_length: int, seed: int
+        self, rate: float, longest: tuple[int, int], separators: Separators, seed: int
     ) -> None:
         self.added = 0
         self._rate = rate
-        self._longest = max_source_length, max_target_length
+        self._longest, self._separators = longest, separators
         self._random = random.Random(seed)
 
     def __call__(self, pairs: Iterable[TokenPair]) -> Iterator[TokenPair]:
@@ -49,17 +52,20 @@ class Concatenation:
             elif (index := self._random.randrange(count)) < _MAX_SAMPLE:
                 sample[index] = pair
         for _ in range(round(self._rate * count)):
-            joined = _join(self._random.choice(sample), self._random.choice(sample))
+            joined = self._join(self._random.choice(sample), self._random.choice(sample))
             if len(joined.source) <= self._longest[0] and len(joined.target) <= self._longest[1]:
                 self.added += 1
                 yield joined
 
-
-def _join(first: TokenPair, second: TokenPair) -> TokenPair:
-    sources, targets = len(first.source) + 1, len(first.target) + 1
-    return TokenPair(
-        [*first.source, UNK_ID, *second.source],
-        [*first.target, UNK_ID, *second.target],
-        (first.weight + second.weight) / 2,
-        [*first.links, *((source + sources, target + targets) for source, target in second.links)],
-    )
+    def _join(self, first: TokenPair, second: TokenPair) -> TokenPair:
+        source_ids, target_ids = self._separators
+        sources, targets = len(first.source) + len(source_ids), len(first.target) + len(target_ids)
+        return TokenPair(
+            [*first.source, *source_ids, *second.source],
+            [*first.target, *target_ids, *second.target],
+            (first.weight + second.weight) / 2,
+            [
+                *first.links,
+                *((source + sources, target + targets) for source, target in second.links),
+            ],
+        )

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 from keras_seq.data import TokenPair
-from keras_seq.text import Example, Tokenizer, link_tokens, tokens_of_words
+from keras_seq.text import UNK_ID, Example, Tokenizer, link_tokens, tokens_of_words
 
 CHUNK_PAIRS = 4096
 
@@ -21,7 +21,7 @@ class Encoded(NamedTuple):
     `example` is the first such target with its decoded form.
     """
 
-    pairs: list[TokenPair]
+    pairs: Iterable[TokenPair]
     linked: int = 0
     broken: int = 0
     lost: int = 0
@@ -33,10 +33,15 @@ class Encoder(Protocol):
 
     Attributes:
         features, token_features: Whether the pairs have features, as for `write_corpus`.
+        num_source_ids: Number of source ids that are not of the vocabulary, such as samples of a
+            recording; 0 for tokens.
+        separators: Ids between joined pairs, of source and target; see `Concatenation`.
     """
 
     features: bool
     token_features: int
+    num_source_ids: int
+    separators: tuple[Sequence[int], Sequence[int]]
 
     def encode(self, chunk: Sequence[Example]) -> Encoded:
         """Returns the ids of some pairs of lines."""
@@ -51,6 +56,8 @@ class PairEncoder:
 
     features = False
     token_features = 0
+    num_source_ids = 0
+    separators: tuple[Sequence[int], Sequence[int]] = ((UNK_ID,), (UNK_ID,))
 
     def __init__(
         self, source: Tokenizer, target: Tokenizer, max_source_length: int, max_target_length: int

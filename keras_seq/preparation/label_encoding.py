@@ -18,7 +18,14 @@ from keras_seq.text import (
 )
 
 
-class LabelEncoder:
+class _LabeledEncoder:
+    """Base class of encoders of labeled text, of which no two lines are joined."""
+
+    num_source_ids = 0
+    separators: tuple[Sequence[int], Sequence[int]] = ((), ())
+
+
+class LabelEncoder(_LabeledEncoder):
     """Encodes each text as token ids and its label as one id.
 
     Texts longer than `max_length` are truncated, because their beginning has the same label. If
@@ -64,7 +71,7 @@ class LabelEncoder:
         return [row.ids for row in rows], [row.characters() for row in rows]
 
 
-class TagEncoder:
+class TagEncoder(_LabeledEncoder):
     """Encodes words as token ids, with the tag of each word at its first token.
 
     If `characters`, the features of each token are the characters of its word; see

@@ -94,6 +94,8 @@ def create_prepared_run(
     base = check_initial_checkpoint(settings, directory, notice)
     if counts is None:
         counts = count_pairs(settings.data, notice, settings.task)
+    if prepared is None:
+        settings = TASKS[settings.task].complete(settings)
     if prepared is None and not keeps_vocabulary(settings):
         settings = with_units(settings, counts, notice)
     lock = lock or lock_directory(directory)
@@ -155,13 +157,15 @@ class _Preparation:
         copy_initial_checkpoint(self.run, self.base, self.notice)
         settings = self.run.settings
         encoder = TASKS[settings.task].encoder(settings, source, target, self.read)
-        data, autoencoding = settings.data, TASKS[settings.task].autoencoding
-        longest_source = data.max_target_length if autoencoding else data.max_source_length
+        data = settings.data
+        longest_source = TASKS[settings.task].max_source_length(settings)
         write = functools.partial(
             write_corpus,
             max_source_length=longest_source,
             max_target_length=longest_source if self.has_labels else data.max_target_length,
-            vocabulary_size=max(source.vocabulary_size, target.vocabulary_size),
+            vocabulary_size=max(
+                source.vocabulary_size, target.vocabulary_size, encoder.num_source_ids
+            ),
             target_only=self.train_files.target_only,
             features=encoder.features,
             token_features=encoder.token_features,
@@ -222,9 +226,8 @@ class _Preparation:
                 losses.add(encoded)
                 yield from encoded.pairs
 
-        join = Concatenation(
-            data.concatenation, data.max_source_length, data.max_target_length, settings.seed
-        )
+        longest = TASKS[settings.task].max_source_length(settings), data.max_target_length
+        join = Concatenation(data.concatenation, longest, encoder.separators, settings.seed)
         written = write(
             self.run.train_directory,
             self._packed(token_pairs()) if data.packed else join(token_pairs()),

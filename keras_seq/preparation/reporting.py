@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from keras_seq.data import CorpusCounts
 from keras_seq.preparation.encoding import Encoded
-from keras_seq.settings import Settings
+from keras_seq.settings import TASKS, Settings
 from keras_seq.text import Example, InputError, Labels, Notice, PairFiles, words_of
 
 
@@ -21,10 +21,18 @@ def report(
     dropped = []
     if counts.dropped_empty:
         side = " with an empty side"
-        if files.has_lines or files.is_labeled:
+        if TASKS[settings.task].reads_sounds:
+            side = f" without text, silent or longer than {data.max_seconds:g} seconds"
+            side += " (data.max_seconds)"
+        elif files.has_lines or files.is_labeled:
             side = " without text" if files.has_lines else " without text or label"
         dropped.append(f"{counts.dropped_empty:,}{side}")
-    if counts.dropped_long:
+    if counts.dropped_long and TASKS[settings.task].reads_sounds:
+        dropped.append(
+            f"{counts.dropped_long:,} longer than {data.max_target_length:,} tokens "
+            "(data.max_target_length)"
+        )
+    elif counts.dropped_long:
         if files.is_labeled:
             keys = ["max_source_length"]
         elif files.has_lines:

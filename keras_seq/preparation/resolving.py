@@ -11,6 +11,7 @@ from keras_seq.preparation.files import PairCounts, count_pairs
 from keras_seq.preparation.pretrained import copied_preset, fetch_preset
 from keras_seq.preparation.record import known_counts
 from keras_seq.preparation.sharing import with_prepared
+from keras_seq.preparation.sound_encoding import survey_sounds
 from keras_seq.preparation.units import corpus_shape, with_units
 from keras_seq.preparation.warm_start import base_settings, initial_checkpoint
 from keras_seq.run import Run
@@ -23,6 +24,7 @@ from keras_seq.settings import (
     TransformerSettings,
     choose_preset,
     in_proportion,
+    in_proportion_to_sounds,
     in_proportion_to_texts,
     load_settings,
 )
@@ -85,9 +87,16 @@ def _choose_preset(
     is_open = translates and settings.model.model_fields_set <= common - {"family"}
     name, reason = choose_preset(shape, None if is_open else settings.model.family)
     family = PRESETS[name]["model"]["family"]
-    has_labels = TASKS[settings.task].has_labels
+    task = TASKS[settings.task]
+    unit, amount = "pairs", "tokens"
     adjustments: dict[str, Any] = {}
-    if has_labels:
+    if task.reads_sounds:
+        unit, amount = "recordings", "samples"
+        survey = survey_sounds(settings.data)
+        rate = settings.data.sample_rate or survey.rate
+        adjustments = in_proportion_to_sounds(shape.pairs, survey.mean_seconds * rate)
+    elif task.has_labels:
+        unit = "lines"
         adjustments = in_proportion_to_texts(shape)
     elif translates and shape.is_small:
         adjustments = in_proportion(shape, family)
@@ -95,10 +104,9 @@ def _choose_preset(
         notice(f"preset {name}, chosen by {reason}")
         if adjustments:
             training = adjustments["training"]
-            unit = "lines" if has_labels else "pairs"
             notice(
                 f"settings in proportion to {shape.pairs:,} {unit}: batches of "
-                f"{training['batch_tokens']:,} tokens, {training['warmup_steps']:,} warm-up "
+                f"{training['batch_tokens']:,} {amount}, {training['warmup_steps']:,} warm-up "
                 f"updates, a validation every {training['validate_every']:,} updates, at most "
                 f"{training['max_epochs']:,} epochs"
             )

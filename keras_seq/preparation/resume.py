@@ -166,6 +166,10 @@ def _with_stored_choices(settings: Settings, run: Run, record: Mapping[str, Any]
         settings = with_units(settings, counts) if counts else settings
         if same_tokenizer(settings.tokenizer, record, run.settings.tokenizer):
             update["tokenizer"] = run.settings.tokenizer
+    if settings.data.sample_rate is None:
+        update["data"] = settings.data.model_copy(
+            update={"sample_rate": run.settings.data.sample_rate}
+        )
     if settings.training.precision == "auto":
         # Keep the precision even if this device would choose another.
         update["training"] = settings.training.model_copy(

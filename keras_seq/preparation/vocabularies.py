@@ -116,6 +116,10 @@ class VocabularyLearner(NamedTuple):
             tokenizer = self._source_tokenizer("", str(self.files))
             self.notice(description)
             return tokenizer, labels
+        if TASKS[self.settings.task].reads_sounds:
+            transcripts = (pair.target for pair in self._weighted())
+            tokenizer = self._learn(transcripts, "target", "", str(self.files))
+            return tokenizer, tokenizer
         if self.settings.tokenizer.joint or self.settings.model.copies:
             return self._joint()
         source, target = (

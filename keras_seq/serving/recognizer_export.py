@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.framework import tensor_pb2, types_pb2
 
+from keras_seq.data import TokenCorpus, samples_of
 from keras_seq.inference.recognizer import (
     Recognizer,
     audio_lengths,
@@ -19,20 +20,26 @@ from keras_seq.inference.recognizer import (
     make_ctc_search,
     pad_audio,
 )
+from keras_seq.run import Run
+from keras_seq.run.models import load_model
 from keras_seq.serving.graph_file.operations import operations
 from keras_seq.serving.guide import write_guide
-from keras_seq.serving.publishing import check_base, publish_version
+from keras_seq.serving.publishing import RECORD_NAME, check_base, checkpoint_record, publish_version
 from keras_seq.serving.recognizer_guide import recognizer_guide
 from keras_seq.serving.signature_module import SignatureModule, require_tensorflow, signature
+from keras_seq.serving.text_graph import TextGraph
 from keras_seq.serving.verification import verify_saved_model
 from keras_seq.serving.warmup import write_warmup_tensors
+from keras_seq.settings import Settings
+from keras_seq.storage import write_file
+from keras_seq.text import Tokenizer
 
 # Shape letters: B batch, N n-best, L labels.
 
 
 def export_recognizer(
     model: Any,
-    labels: Sequence[str],
+    labels: Sequence[str] | Tokenizer,
     base: str | os.PathLike[str],
     *,
     separator: str = "",
@@ -41,6 +48,7 @@ def export_recognizer(
     examples: Sequence[Any] = (),
     batch_size: int = 16,
     notice: Callable[[str], None] | None = None,
+    files: Mapping[str, bytes] | None = None,
 ) -> Path:
     """Exports a speech recognizer for TensorFlow Serving. Returns the directory of the version.
 
@@ -56,7 +64,8 @@ def export_recognizer(
 
     Args:
         model: `models.CTCRecognizer`, or another model with the same inputs and logits.
-        labels: Strings of the labels 1 to V - 1. Label 0 is the blank.
+        labels: Strings of the labels 1 to V - 1, or a `Tokenizer` of V tokens. Label 0 is the
+            blank.
         base: Directory of the versions; created if it is missing.
         separator: The string between two labels, such as a space between words.
         beam_size: Beam size of `search.ctc_beam_search`; None for greedy search.
@@ -66,6 +75,7 @@ def export_recognizer(
             and of the longest recording. The guide shows the first. The default is silence.
         batch_size: Maximum number of recordings in a batch of the server.
         notice: Called with lines that report the progress.
+        files: Contents of further files of the version, by name.
 
     Raises:
         InputError: `base` cannot be written, or the verification fails; nothing is published.
@@ -91,8 +101,19 @@ def export_recognizer(
 
     def write(version: Path) -> None:
         SignatureModule(model, functions).save(version)
+        for name, content in (files or {}).items():
+            write_file(version / name, content)
         names = list(by_name)
-        seconds = verify_saved_model(version, names, expected, batch_size=1, encode=encode)
+        # Only a tokenizer needs operations of tensorflow-text.
+        needs_text = isinstance(labels, Tokenizer)
+        seconds = verify_saved_model(
+            version,
+            names,
+            expected,
+            batch_size=1,
+            requests=encode,
+            encode=None if needs_text else encode,
+        )
         if notice and len(examples):
             notice(f"{len(examples)} recordings come out as in Python; loaded in {seconds:.2f} s")
         write_warmup_tensors(version, _warmup_requests(source, features, sounds, batch_size))
@@ -103,15 +124,47 @@ def export_recognizer(
     return version
 
 
+def export_sound_run(
+    run: Run,
+    base: str | os.PathLike[str],
+    settings: Settings,
+    *,
+    which: str | int,
+    verify: int,
+    notice: Callable[[str], None] | None,
+) -> Path:
+    """Exports a run of the task `speech`; see `export_saved_model`.
+
+    `verify` is the number of recordings of the validation set that must have the same texts.
+    """
+    model = load_model(run, which)
+    search = settings.search
+    corpus = TokenCorpus.open(run.valid_directory)
+    rows = [corpus.source(i)[None] for i in range(min(verify, len(corpus)))]
+    return export_recognizer(
+        model,
+        run.target_tokenizer,
+        base,
+        beam_size=search.beam_size if search.beam_size > 1 else None,
+        n_best=search.n_best,
+        examples=[samples_of(ids, np.array([ids.shape[1]]))[0] for ids in rows],
+        batch_size=search.batch_size,
+        notice=notice,
+        files={RECORD_NAME: checkpoint_record([run])},
+    )
+
+
 def recognizer_signatures(
-    model: Any, labels: Sequence[str], separator: str, beam_size: int | None, n_best: int
+    model: Any,
+    labels: Sequence[str] | Tokenizer,
+    separator: str,
+    beam_size: int | None,
+    n_best: int,
 ) -> dict[str, Any]:
     """Builds the signatures that `export_recognizer` documents."""
     check_labels(model, labels)
     source, shape = audio_signature(model)
     search = make_ctc_search(beam_size, n_best)
-    first = ["", *labels]
-    later = ["", *(separator + label for label in labels)]
     inputs: dict[str, Any] = {source: (shape, tf.float32), "lengths": (1, tf.int32)}
 
     @signature(**inputs)
@@ -123,11 +176,7 @@ def recognizer_signatures(
         sounds.set_shape(shape)
         lengths = audio_lengths(source, sounds, tf.pad(lengths, [[0, extra]]))
         result = search(model({source: sounds, "lengths": lengths}))
-        at_start = tf.range(tf.shape(result.labels)[2]) == 0
-        pieces = tf.where(
-            at_start, tf.gather(first, result.labels), tf.gather(later, result.labels)
-        )  # (B, N, L)
-        texts = tf.strings.reduce_join(pieces, axis=2)
+        texts = _texts_of(result.labels, labels, separator)
         return {"text": texts[:rows], "score": result.scores[:rows]}
 
     @signature(**inputs)
@@ -135,6 +184,19 @@ def recognizer_signatures(
         return {name: values[:, 0] for name, values in n_best_texts(sounds, lengths).items()}
 
     return {"serving_default": best_text, "n_best": n_best_texts}
+
+
+def _texts_of(ids: Any, labels: Sequence[str] | Tokenizer, separator: str) -> Any:
+    """Converts labels `(B, N, L)`, padded with 0, to texts `(B, N)` in a graph."""
+    if isinstance(labels, Tokenizer):
+        rows, count, steps = tf.unstack(tf.shape(ids))
+        texts = TextGraph(labels).decode(tf.reshape(ids, (rows * count, steps)))
+        return tf.reshape(texts, (rows, count))
+    first = ["", *labels]
+    later = ["", *(separator + label for label in labels)]
+    at_start = tf.range(tf.shape(ids)[2]) == 0
+    pieces = tf.where(at_start, tf.gather(first, ids), tf.gather(later, ids))  # (B, N, L)
+    return tf.strings.reduce_join(pieces, axis=2)
 
 
 def _warmup_requests(

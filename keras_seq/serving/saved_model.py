@@ -15,6 +15,7 @@ from keras_seq.serving.exporter import Exporter
 from keras_seq.serving.graph_file.operations import operations
 from keras_seq.serving.guide import text_guide, write_guide
 from keras_seq.serving.publishing import RECORD_NAME, check_base, checkpoint_record, publish_version
+from keras_seq.serving.recognizer_export import export_sound_run
 from keras_seq.serving.signature_module import require_tensorflow
 from keras_seq.serving.verification import verify_saved_model
 from keras_seq.serving.warmup import write_warmup
@@ -82,6 +83,10 @@ def export_saved_model(
             "samples from a latent code depend on its last bit, so an export that samples cannot "
             "be compared with the run: skip the verification (--verify 0), or export a beam search"
         )
+    if TASKS[settings.task].reads_sounds:
+        if ensemble or ids_only:
+            raise InputError("a recognizer of speech has no ensembles and reads no ids")
+        return export_sound_run(run, base, settings, which=which, verify=verify, notice=notice)
     runs = open_ensemble(run, ensemble, which, notice)
     model = load_ensemble(runs, which)
     exporter: Exporter = TASKS[settings.task].exporter(run, settings)

@@ -22,7 +22,7 @@ def verify_saved_model(
     expected: Sequence[str],
     *,
     batch_size: int,
-    requests: Callable[[Sequence[str]], dict[str, list[str]]] = lambda texts: {"text": [*texts]},
+    requests: Callable[[Sequence[str]], dict[str, list[Any]]] = lambda texts: {"text": [*texts]},
     encode: Callable[[Sequence[str]], dict[str, list[Any]]] | None = None,
     decode: Callable[[list[Any]], list[str]] | None = None,
 ) -> float:
@@ -30,7 +30,7 @@ def verify_saved_model(
 
     The process imports only TensorFlow and tensorflow-text, and loads the model into a session as
     a model server does. `expected` contains the exact output for each of `sources`. `batch_size` is
-    the number of texts per call. `requests` converts texts to inputs of text, by name. For a
+    the number of texts per call. `requests` converts texts to inputs by name. For a
     signature without text operations, `encode` converts texts to inputs by name, and `decode`
     converts outputs to texts. Returns the load time in seconds. Raises InputError if the export
     cannot be run, or an output differs.

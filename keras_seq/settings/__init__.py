@@ -21,6 +21,7 @@ from keras_seq.settings.settings import Settings, setting_keys
 from keras_seq.settings.small_corpus import (
     CorpusShape,
     in_proportion,
+    in_proportion_to_sounds,
     in_proportion_to_texts,
 )
 from keras_seq.settings.tasks import TASKS
@@ -64,6 +65,7 @@ __all__ = [
     "as_list",
     "choose_preset",
     "in_proportion",
+    "in_proportion_to_sounds",
     "in_proportion_to_texts",
     "is_known_by_name",
     "load_settings",

@@ -17,7 +17,8 @@ class DataSettings(Section):
     )
     target: str | list[str] | None = a_text("File of target sentences, parallel to `source`.")
     pairs: str | list[str] | None = a_text(
-        "File of source<TAB>target lines, or CSV, instead of `source` and `target`."
+        "File of source<TAB>target lines, or CSV, instead of `source` and `target`; for speech of "
+        "path<TAB>text."
     )
     text: str | list[str] | None = a_text("File of lines, for language models and autoencoders.")
     labeled: str | list[str] | None = a_text(
@@ -55,6 +56,14 @@ class DataSettings(Section):
     concatenation: float = a_number(
         0.0, 0, 100, "Added training pairs for each pair; each joins two random pairs."
     )
+    sample_rate: int | None = Field(
+        default=None,
+        ge=1000,
+        le=192_000,
+        description="Samples per second that recordings are converted to; by default those of the "
+        "first.",
+    )
+    max_seconds: float = a_number(30.0, 0.01, 3600, "Maximum duration of a recording, in seconds.")
     bucket_width: int = a_number(1, 1, 10_000, "Width of length buckets, in tokens.")
     packed: bool = a_choice(
         False, "Pack the lines of `text` into pieces of `max_target_length` tokens."

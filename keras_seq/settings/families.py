@@ -22,6 +22,7 @@ from keras_seq.settings.sequence_models import (
     TransformerLanguageModelSettings,
     TransformerSettings,
 )
+from keras_seq.settings.speech_models import CTCRecognizerSettings
 
 FAMILIES: dict[str, type[ModelSection]] = {
     section.model_fields["family"].default: section
@@ -39,6 +40,7 @@ FAMILIES: dict[str, type[ModelSection]] = {
         SequenceVAESettings,
         BackboneClassifierSettings,
         BackboneSeq2SeqSettings,
+        CTCRecognizerSettings,
     )
 }
 

@@ -238,6 +238,13 @@ PRESETS: dict[str, dict[str, Any]] = {
         ),
         "search": {"max_length": 100},
     },
+    "speech-ctc": {
+        "task": "speech",
+        "tokenizer": {"kind": "char"},
+        "model": model_values("speech-ctc"),
+        "training": training_values(0.002, 200, 200_000, ema=0.99, every=100, label_smoothing=0.0),
+        "search": {"beam_size": 10},
+    },
     "demo": {
         "tokenizer": {"kind": "unigram", "size": 1000},
         "model": _transformer(2, 128, 256, 4, 0.1, 0.0),
@@ -268,6 +275,7 @@ _LARGEST = {
     "tagger-rnn": "tag-birnn",
     "tagger-transformer": "tag-transformer",
     "vae-rnn": "vae",
+    "speech-ctc": "speech-ctc",
 }
 
 

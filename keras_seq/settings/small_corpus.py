@@ -22,6 +22,9 @@ _VALIDATIONS = 16
 # A classifier or tagger reads this many texts, but the whole corpus at least four times.
 _TEXTS_READ = 100_000
 
+# A recognizer hears this many recordings, but the whole corpus at least four times.
+_RECORDINGS_READ = 60_000
+
 
 class CorpusShape(NamedTuple):
     """Size and units of a corpus, for the choice of a preset.
@@ -102,6 +105,35 @@ def in_proportion_to_texts(shape: CorpusShape) -> dict[str, Any]:
             "checkpoint_every": every,
             "patience": 8,
         }
+    }
+
+
+def in_proportion_to_sounds(recordings: int, samples: float) -> dict[str, Any]:
+    """Returns nested settings of the training of a speech recognizer for a corpus.
+
+    `samples` is the mean number of samples of a recording.
+
+    Example:
+
+    >>> in_proportion_to_sounds(1_800, 3_400.0)["training"]["batch_tokens"]
+    108800
+    """
+    rows = min(max(recordings / 50, 8), 32)
+    updates_per_epoch = max(1.0, recordings / rows)
+    epochs = round(min(max(_RECORDINGS_READ / recordings, 4), 100))
+    updates = epochs * updates_per_epoch
+    every = max(10, round(updates / 40))
+    return {
+        "training": {
+            "batch_tokens": min(max(1, round(rows * samples)), 10_000_000),
+            "warmup_steps": max(20, round(updates / 20)),
+            "ema": round(min(max(1 - 6 / updates, 0.98), 0.998), 4),
+            "max_epochs": epochs,
+            "validate_every": every,
+            "checkpoint_every": every,
+            "patience": 10,
+        },
+        "data": {"bucket_width": max(1, min(10_000, round(samples / 4)))},
     }
 
 

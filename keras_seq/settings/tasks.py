@@ -16,12 +16,14 @@ class TaskSpec:
     Attributes:
         name: The value of the setting `task`.
         families: Families of models for the task, the default first.
+        file: The setting of the section `data` that names the training file.
         data: Settings of the section `data` that only this and a few other tasks allow.
         training: Settings of the section `training` that only this and a few other tasks allow.
         without: Settings that the task does not allow, and why.
         usage: The command that uses a run of the task, with `{}` for the run.
         has_labels: True if targets are labels instead of text.
         autoencoding: True if each line of `data.text` is its own source.
+        reads_sounds: True if a source is the path of a recording.
         roles: Names of the two columns of a file in `data.columns`.
         monitors: Values of `training.monitor` that validation computes.
         metrics: Metrics of a test set; empty if the task has none.
@@ -30,11 +32,13 @@ class TaskSpec:
     name: str
     families: tuple[str, ...]
     usage: str
+    file: str = "pairs"
     data: tuple[str, ...] = ()
     training: tuple[str, ...] = ()
     without: Mapping[str, str] = {}
     has_labels: bool = False
     autoencoding: bool = False
+    reads_sounds: bool = False
     roles: Roles | None = None
     monitors: tuple[str, ...] = ("loss", "perplexity", "accuracy")
     metrics: tuple[str, ...] = ()
@@ -83,6 +87,7 @@ TASKS = _Tasks(
         "classify": "keras_seq.tasks.classification",
         "tag": "keras_seq.tasks.tagging",
         "vae": "keras_seq.tasks.vae",
+        "speech": "keras_seq.tasks.speech",
     }
 )
 

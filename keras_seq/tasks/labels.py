@@ -43,6 +43,7 @@ def characters_of(rows: Sequence[WordTokens]) -> list[list[list[int]]]:
 class LabelTask(Task):
     """Maps texts to labels from a closed set."""
 
+    file = "labeled"
     data: tuple[str, ...] = ("columns", "labeled", "valid_labeled")
     without = {
         key: "no text is written"

@@ -35,6 +35,7 @@ class LanguageModel(Task):
     name = "language-model"
     families = ("lm-transformer", "lm-rnn")
     usage = "generate {} --n-best 5"
+    file = "text"
     data = ("text", "valid_text", "packed")
     without = {
         key: "there is no source"

@@ -31,6 +31,15 @@ class Task(TaskSpec):
     Each method imports what it needs, so importing a task imports neither Keras nor TensorFlow.
     """
 
+    def complete(self, settings: Settings) -> Settings:
+        """Returns settings with the values that the training files decide."""
+        return settings
+
+    def max_source_length(self, settings: Settings) -> int:
+        """Returns the largest number of ids of a source; longer ones are dropped."""
+        data = settings.data
+        return data.max_target_length if self.autoencoding else data.max_source_length
+
     def encoder(self, settings: Settings, source: Tokenizer, target: Any, read: Read) -> Encoder:
         """Returns the encoder of lines to ids. `read` reads the training text."""
         from keras_seq.preparation.encoding import PairEncoder

@@ -33,6 +33,7 @@ class VariationalAutoencoder(Task):
     name = "vae"
     families = ("vae-rnn",)
     usage = "generate {} --count 5"
+    file = "text"
     data = ("text", "valid_text")
     training = ("kl_weight", "kl_annealing", "kl_annealing_steps", "kl_cycles", "free_bits")
     without = {

@@ -89,6 +89,13 @@ ROWS: list[Row] = [
         masked_by_lengths=True,
     ),
     Row(
+        "SpecAugment",
+        make=layers.SpecAugment,
+        inputs={"inputs": "BTD"},
+        masks={"mask": "T"},
+        outputs=["BTD"],
+    ),
+    Row(
         "AttentionRecognizer-features",
         make=partial(models.AttentionRecognizer, features=8, **RECOGNIZER),
         inputs={"features": "BSD", "target": "BT ids"},

@@ -1,0 +1,55 @@
+"""Settings of models that recognize speech."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from keras_seq.settings.section import ModelSection, a_choice, a_family, a_number, a_share
+
+
+class CTCRecognizerSettings(ModelSection):
+    """The shape of a `CTCRecognizer`, of its features and their augmentation."""
+
+    model_class = "keras_seq.models:CTCRecognizer"
+    family: Literal["speech-ctc"] = a_family("speech-ctc")
+    num_mels: int = a_number(40, 1, 1024, "Mel bands of a step of features.")
+    frame_length: float = a_number(0.025, 0.001, 1, "Window of a step of features, in seconds.")
+    frame_step: float = a_number(0.01, 0.001, 1, "Time between steps of features, in seconds.")
+    frequency_masks: int = a_number(2, 0, 100, "Random bands of features masked in training.")
+    frequency_width: int = a_number(8, 0, 1024, "Most features in a masked band.")
+    time_masks: int = a_number(2, 0, 100, "Random spans of time masked in training.")
+    time_share: float = a_share(0.1, "Largest share of a recording in a masked span.")
+    convolutions: int = a_number(1, 0, 6, "Convolutions, each of which halves the number of steps.")
+    convolution_units: int = a_number(128, 1, 16_384, "Width of the convolutions.")
+    cell: Literal["gru", "lstm"] = a_choice("gru", "Recurrent cell.")
+    num_layers: int = a_number(2, 1, 100, "Number of layers.")
+    units: int = a_number(128, 1, 16_384, "Units of a layer, in each direction.")
+    dropout: float = a_share(0.2, "Dropout rate between layers.")
+
+    def arguments(self) -> dict[str, Any]:
+        names = {"convolution_units", "cell", "num_layers", "units", "dropout"}
+        return self.model_dump(include=names) | {"strides": [2] * self.convolutions}
+
+    def feature_arguments(self) -> dict[str, Any]:
+        """Keyword arguments of `LogMelSpectrogram`."""
+        return self.model_dump(include={"num_mels", "frame_length", "frame_step"})
+
+    def augmentation_arguments(self) -> dict[str, Any]:
+        """Keyword arguments of `SpecAugment`."""
+        names = {"frequency_masks", "frequency_width", "time_masks", "time_share"}
+        return self.model_dump(include=names)
+
+    @property
+    def embedding_width(self) -> int:
+        return self.num_mels
+
+    @property
+    def output_width(self) -> int:
+        return 2 * self.units
+
+    @property
+    def activations(self) -> int:
+        return 8 * self.units * self.num_layers
+
+    def min_parameters(self) -> int:
+        return 6 * self.units**2 * self.num_layers

@@ -1,0 +1,162 @@
+"""The task `speech`: recognizes the text of recordings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from keras_seq.run import Run
+from keras_seq.settings import Settings
+from keras_seq.settings.search import SearchSettings
+from keras_seq.tasks.task import PlainEvaluation, Task, make_model, rows_of_ids
+from keras_seq.text import PAIR, InputError, Tokenizer
+
+if TYPE_CHECKING:
+    from keras_seq.evaluation.values import TestSet
+    from keras_seq.tasks.task import Read, TestResult
+    from keras_seq.training.validator import Batches, Report
+
+_SEARCH = ("beam_size", "n_best", "batch_size")
+
+
+class Speech(Task):
+    """Maps recordings to texts; trained by connectionist temporal classification."""
+
+    name = "speech"
+    families = ("speech-ctc",)
+    usage = "transcribe {} sound.wav"
+    data = ("columns", "concatenation", "pairs", "valid_pairs", "sample_rate", "max_seconds")
+    without = {
+        key: "the source is sound"
+        for key in (
+            "tokenizer.joint",
+            "data.max_source_length",
+            "training.word_dropout",
+            "training.source_word_dropout",
+            "training.subword_alpha",
+            "training.scheduled_sampling",
+            "training.guided_alignment",
+            "training.source_embeddings",
+            "training.target_embeddings",
+            "training.from_run_vocabulary",
+            "training.validation_beam_size",
+            "data.alignments",
+            *(f"search.{key}" for key in SearchSettings.model_fields if key not in _SEARCH),
+        )
+    }
+    reads_sounds = True
+    roles = PAIR
+    metrics = ("wer", "cer", "exact")
+    monitors = ("wer", "cer", "exact", "loss")
+
+    def complete(self, settings: Settings) -> Settings:
+        """Sets the sampling rate to that of the first recording."""
+        from keras_seq.preparation.sound_encoding import survey_sounds
+
+        if settings.data.sample_rate is not None:
+            return settings
+        update = {"sample_rate": survey_sounds(settings.data).rate}
+        return settings.model_copy(update={"data": settings.data.model_copy(update=update)})
+
+    def max_source_length(self, settings: Settings) -> int:
+        return round(sample_rate(settings) * settings.data.max_seconds)
+
+    def encoder(self, settings: Settings, source: Tokenizer, target: Any, read: Read) -> Any:
+        from keras_seq.preparation.sound_encoding import SoundEncoder, sound_folders
+
+        data = settings.data
+        folders = list(
+            dict.fromkeys((*sound_folders(data.pairs), *sound_folders(data.valid_pairs)))
+        )
+        return SoundEncoder(
+            target, folders, sample_rate(settings), data.max_seconds, data.max_target_length
+        )
+
+    def model(self, settings: Settings, source_size: int, target_size: int, dtype: Any) -> Any:
+        from keras_seq.layers import LogMelSpectrogram, SpecAugment
+
+        section: Any = settings.model
+        features = LogMelSpectrogram(
+            sample_rate(settings), **section.feature_arguments(), dtype=dtype, name="features"
+        )
+        augmentation = SpecAugment(
+            **section.augmentation_arguments(), dtype=dtype, name="augmentation"
+        )
+        return make_model(
+            settings, target_size, features=features, augmentation=augmentation, dtype=dtype
+        )
+
+    def objective(self, settings: Settings) -> Any:
+        from keras_seq.training.speech_objective import CTCObjective
+
+        return CTCObjective(settings)
+
+    def evaluation(self, run: Run, model: Any, train_model: Any, resumed: str | None) -> Any:
+        return SpeechEvaluation(run, model)
+
+    def preview(self, run: Run, batch: Any, rows: int) -> list[str]:
+        texts = run.target_tokenizer.decode(rows_of_ids(batch["target_output"][:rows]))
+        count, samples = batch["source"].shape
+        seconds = samples / sample_rate(run.settings)
+        head = f"first batch        {count} recordings, {seconds:.2f} seconds"
+        return [head, *(f"  text             {text}" for text in texts)]
+
+    def evaluate(self, test: TestSet) -> TestResult:
+        from keras_seq.evaluation.text_values import text_values
+        from keras_seq.inference.recognizer import Recognizer
+
+        settings = test.run.settings.with_search({**test.search, "n_best": 1})
+        recognizer = Recognizer.of_run(test.run, test.model, settings)
+        outputs = [texts[0].text for texts in recognizer.recognize_files(test.sources)]
+        values = text_values(outputs, test.references, test.metrics, "auto", test.samples)
+        return values, tuple(outputs), 0
+
+    def baseline(self, test: TestSet) -> Any:
+        from keras_seq.evaluation.baselines import most_frequent_text
+        from keras_seq.evaluation.text_values import text_values
+        from keras_seq.evaluation.values import Baseline
+
+        outputs = [most_frequent_text(test.run)] * len(test.references)
+        values = text_values(outputs, test.references, test.metrics, "auto", None)
+        return Baseline("most frequent text", values)
+
+
+def sample_rate(settings: Settings) -> int:
+    """Returns the sampling rate of a prepared run."""
+    rate = settings.data.sample_rate
+    if rate is None:
+        raise InputError("data.sample_rate: received none, expected the rate of the recordings")
+    return rate
+
+
+class SpeechEvaluation(PlainEvaluation):
+    """Loss and error rates of the texts of the validation recordings; see `Evaluation`."""
+
+    def __init__(self, run: Run, model: Any) -> None:
+        from keras_seq.training.speech_objective import make_recognition
+
+        super().__init__(run, "cer")
+        self.tie_break = "loss"
+        self._tokenizer = run.target_tokenizer
+        self._sample_count = run.settings.training.sample_count
+        self._recognize = make_recognition(model, run.settings.search.beam_size)
+
+    def __call__(self, batches: Batches, *, pictures: bool) -> Report:
+        from keras_seq.evaluation.text_values import text_values
+        from keras_seq.training.validator import Report, Sample, spread
+
+        result = self._recognize(batches)
+        expected, found = map(self._tokenizer.decode, (result.expected, result.found))
+        scores = text_values(found, expected, ("wer", "cer", "exact"), "auto", None)
+        values = {"loss": result.loss} | {name: score.value for name, score in scores.items()}
+        summary = f"loss {result.loss:.3f}, " + ", ".join(
+            f"{score.name} {score.value:.2f}" for score in scores.values()
+        )
+        samples = [
+            Sample(f"recording {i + 1}", [("reference", expected[i]), ("model", found[i])])
+            for i in spread(self._sample_count, len(found))
+        ]
+        monitored = scores.get(self.monitor)
+        return Report(values, summary, samples, signature=monitored.signature if monitored else "")
+
+
+TASK = Speech()
