@@ -7,11 +7,13 @@ from keras_seq.preparation import prepare_run
 from keras_seq.preparation.concatenation import Concatenation
 from keras_seq.settings import load_settings
 
+# What text has between two pairs, on both sides.
+UNKNOWN = ((1,), (1,))
 PAIRS = [TokenPair([10 + n, 20 + n], [30 + n], 1.0 + n, [(1, 0)]) for n in range(5)]
 
 
 def test_added_pairs_are_two_pairs_one_after_the_other():
-    found = list(Concatenation(2.0, 10, 10, seed=1)(PAIRS))
+    found = list(Concatenation(2.0, (10, 10), UNKNOWN, seed=1)(PAIRS))
     assert found[:5] == PAIRS and len(found) == 15
     possible = {
         (
@@ -30,15 +32,15 @@ def test_added_pairs_are_two_pairs_one_after_the_other():
 
 
 def test_the_same_seed_adds_the_same_pairs():
-    runs = [list(Concatenation(1.0, 10, 10, seed=seed)(PAIRS)) for seed in (1, 1, 2)]
+    runs = [list(Concatenation(1.0, (10, 10), UNKNOWN, seed=seed)(PAIRS)) for seed in (1, 1, 2)]
     assert runs[0] == runs[1] != runs[2]
 
 
 def test_no_pair_is_added_that_is_too_long_or_counts_nothing():
-    joining = Concatenation(3.0, 3, 10, seed=1)
+    joining = Concatenation(3.0, (3, 10), UNKNOWN, seed=1)
     assert list(joining(PAIRS)) == PAIRS and joining.added == 0
     empty = [TokenPair([], [1]), TokenPair([1], [2], 0.0)]
-    assert list(Concatenation(3.0, 9, 9, seed=1)(empty)) == empty
+    assert list(Concatenation(3.0, (9, 9), UNKNOWN, seed=1)(empty)) == empty
 
 
 def test_a_run_is_prepared_with_them(tmp_path):
