@@ -22,7 +22,10 @@ from keras_seq_cli.shared_options import Ensemble, Json, Metrics, Tokenize, Whic
 def evaluate(
     run: Annotated[str, typer.Argument(help="Run directory.")],
     pairs: Annotated[
-        str | None, typer.Option(help="source<TAB>target lines, for translate; - for stdin.")
+        str | None,
+        typer.Option(
+            help="source<TAB>target lines, for translate, - for stdin; path<TAB>text, for speech."
+        ),
     ] = None,
     source: Annotated[
         str | None, typer.Option(help="Source sentences, one per line, instead of --pairs.")
@@ -67,7 +70,7 @@ def evaluate(
 
     Metrics: exact, cer, wer, chrf, bleu and ter of translations; perplexity and bits_per_character
     of a language model; accuracy, macro_f1 and calibration_error of a classifier; accuracy,
-    macro_f1 and entity_f1 of a tagger. The metric that selects the best checkpoint is printed
+    macro_f1 and entity_f1 of a tagger; wer, cer and exact of a speech recognizer. The metric that selects the best checkpoint is printed
     first. The scores of the best checkpoint and of a baseline that needs no model are added to the
     model card, README.md in the run directory.
     """

@@ -36,7 +36,8 @@ def evaluate(
 
     The same metrics of a baseline tell if the model is better than none: the source itself for
     `translate`, the most frequent label for `classify`, the most frequent tag of each word for
-    `tag`, and the frequency of each token for `language-model`.
+    `tag`, the frequency of each token for `language-model`, and the most frequent text for
+    `speech`.
 
     | task | sources | references | metrics |
     |---|---|---|---|
@@ -44,6 +45,7 @@ def evaluate(
     | `language-model` | "" each | texts | perplexity, bits_per_character |
     | `classify` | texts | labels | accuracy, macro_f1, calibration_error |
     | `tag` | texts | tags with spaces between | accuracy, macro_f1, entity_f1 |
+    | `speech` | paths of recordings | texts | wer, cer, exact |
 
     Args:
         path: The run directory.

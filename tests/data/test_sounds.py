@@ -1,22 +1,11 @@
 """Recordings read from files, compared with the module `wave` of Python."""
 
-import wave
-
 import numpy as np
 import pytest
+from sound_files import write_wave
 
 from keras_seq.data import find_sound, read_sound, sample_ids, samples_of, sound_info
 from keras_seq.text import InputError
-
-
-def write_wave(path, channels, rate=8000):
-    """Writes int16 channels `(N, C)`."""
-    with wave.open(str(path), "wb") as file:
-        file.setnchannels(channels.shape[1])
-        file.setsampwidth(2)
-        file.setframerate(rate)
-        file.writeframes(channels.astype("<i2").tobytes())
-    return path
 
 
 def noise(count, channels=1):

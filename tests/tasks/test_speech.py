@@ -1,12 +1,11 @@
 """The task `speech`: from files of recordings to a run, transcripts, scores and an export."""
 
 import json
-import random
 
 import numpy as np
 import pytest
-from data.test_sounds import write_wave
 from serving.test_saved_model import Served
+from sound_files import RATE, write_sounds, write_wave
 
 import keras_seq
 from keras_seq.data import read_sound
@@ -15,8 +14,6 @@ from keras_seq.serving import export_saved_model
 from keras_seq.settings import load_settings
 from keras_seq.text import InputError
 
-RATE = 8000
-PITCHES = {"low": 300, "high": 1500}
 SMALL = {
     "data.bucket_width": 4000,
     "tokenizer.kind": "word",
@@ -35,26 +32,6 @@ SMALL = {
     "training.validate_every": 60,
     "training.checkpoint_every": 60,
 }
-
-
-def write_sounds(folder, count, seed):
-    """Writes recordings of one to three tones, and the file that lists them with their words."""
-    folder.mkdir(parents=True, exist_ok=True)
-    generator = np.random.default_rng(seed)
-    lines = []
-    for number in range(count):
-        words = random.Random(seed + number).choices(sorted(PITCHES), k=1 + number % 3)
-        parts = []
-        for word in words:
-            times = np.arange(generator.integers(1000, 1500)) / RATE
-            parts += [np.sin(2 * np.pi * PITCHES[word] * times), np.zeros(600)]
-        samples = np.concatenate(parts) + generator.normal(scale=0.01, size=sum(map(len, parts)))
-        name = f"{seed}-{number}.wav"
-        write_wave(folder / name, np.round(samples * 2**14)[:, None])
-        lines.append(f"{name}\t{' '.join(words)}\n")
-    path = folder / f"{seed}.tsv"
-    path.write_text("".join(lines))
-    return path
 
 
 def train(folder, run, **overrides):

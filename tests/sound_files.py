@@ -1,0 +1,39 @@
+"""Small recordings of tones, and files that list them with their words."""
+
+import random
+import wave
+
+import numpy as np
+
+RATE = 8000
+PITCHES = {"low": 300, "high": 1500}
+
+
+def write_wave(path, channels, rate=8000):
+    """Writes int16 channels `(N, C)`."""
+    with wave.open(str(path), "wb") as file:
+        file.setnchannels(channels.shape[1])
+        file.setsampwidth(2)
+        file.setframerate(rate)
+        file.writeframes(channels.astype("<i2").tobytes())
+    return path
+
+
+def write_sounds(folder, count, seed):
+    """Writes recordings of one to three tones, and the file that lists them with their words."""
+    folder.mkdir(parents=True, exist_ok=True)
+    generator = np.random.default_rng(seed)
+    lines = []
+    for number in range(count):
+        words = random.Random(seed + number).choices(sorted(PITCHES), k=1 + number % 3)
+        parts = []
+        for word in words:
+            times = np.arange(generator.integers(1000, 1500)) / RATE
+            parts += [np.sin(2 * np.pi * PITCHES[word] * times), np.zeros(600)]
+        samples = np.concatenate(parts) + generator.normal(scale=0.01, size=sum(map(len, parts)))
+        name = f"{seed}-{number}.wav"
+        write_wave(folder / name, np.round(samples * 2**14)[:, None])
+        lines.append(f"{name}\t{' '.join(words)}\n")
+    path = folder / f"{seed}.tsv"
+    path.write_text("".join(lines))
+    return path
