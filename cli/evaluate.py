@@ -70,9 +70,9 @@ def evaluate(
 
     Metrics: exact, cer, wer, chrf, bleu and ter of translations; perplexity and bits_per_character
     of a language model; accuracy, macro_f1 and calibration_error of a classifier; accuracy,
-    macro_f1 and entity_f1 of a tagger; wer, cer and exact of a speech recognizer. The metric that selects the best checkpoint is printed
-    first. The scores of the best checkpoint and of a baseline that needs no model are added to the
-    model card, README.md in the run directory.
+    macro_f1 and entity_f1 of a tagger; wer, cer and exact of a speech recognizer. The metric that
+    selects the best checkpoint is printed first. The scores of the best checkpoint and of a
+    baseline that needs no model are added to the model card, README.md in the run directory.
     """
     from keras_seq.evaluation import EvaluationFiles, check_options, evaluation_metrics
     from keras_seq.run import Run
