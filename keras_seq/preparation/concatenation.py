@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -15,15 +16,16 @@ _MAX_SAMPLE = 100_000
 
 
 class Concatenation:
-    """Adds training pairs that each concatenate two random pairs of the corpus.
+    """Adds training pairs that each concatenate random pairs of the corpus, by default two.
 
     Joined pairs show the model longer sequences, other positions and other contexts, which
-    regularizes the attention on small corpora. `separators` are the ids between the two parts of
-    each side. Text has the unknown token: without it, tasks that depend on order, such as reversing
+    regularizes the attention on small corpora. `separators` are the ids between the parts of each
+    side. Text has the unknown token: without it, tasks that depend on order, such as reversing
     words, would change.
 
-    `rate` is the number of added pairs for each pair of the corpus. Joined pairs longer than
-    `longest`, the maximum lengths of both sides, are left out.
+    `rate` is the number of added pairs for each pair of the corpus, and `max_parts` the largest
+    number of pairs in one of them. Joined pairs longer than `longest`, the maximum lengths of both
+    sides, are left out.
 
     Reference:
         Nguyen, Murray and Chiang, "Data Augmentation by Concatenation for Low-Resource
@@ -31,11 +33,16 @@ class Concatenation:
     """
 
     def __init__(
-        self, rate: float, longest: tuple[int, int], separators: Separators, seed: int
+        self,
+        rate: float,
+        longest: tuple[int, int],
+        separators: Separators,
+        seed: int,
+        max_parts: int = 2,
     ) -> None:
         self.added = 0
         self._rate = rate
-        self._longest, self._separators = longest, separators
+        self._longest, self._separators, self._max_parts = longest, separators, max_parts
         self._random = random.Random(seed)
 
     def __call__(self, pairs: Iterable[TokenPair]) -> Iterator[TokenPair]:
@@ -52,7 +59,8 @@ class Concatenation:
             elif (index := self._random.randrange(count)) < _MAX_SAMPLE:
                 sample[index] = pair
         for _ in range(round(self._rate * count)):
-            joined = self._join(self._random.choice(sample), self._random.choice(sample))
+            count = 2 if self._max_parts == 2 else self._random.randint(2, self._max_parts)
+            joined = functools.reduce(self._join, self._random.choices(sample, k=count))
             if len(joined.source) <= self._longest[0] and len(joined.target) <= self._longest[1]:
                 self.added += 1
                 yield joined

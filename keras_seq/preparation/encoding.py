@@ -35,13 +35,15 @@ class Encoder(Protocol):
         features, token_features: Whether the pairs have features, as for `write_corpus`.
         num_source_ids: Number of source ids that are not of the vocabulary, such as samples of a
             recording; 0 for tokens.
-        separators: Ids between joined pairs, of source and target; see `Concatenation`.
+        separators, max_parts: Ids between joined pairs, of source and target, and the largest
+            number of joined pairs; see `Concatenation`.
     """
 
     features: bool
     token_features: int
     num_source_ids: int
     separators: tuple[Sequence[int], Sequence[int]]
+    max_parts: int
 
     def encode(self, chunk: Sequence[Example]) -> Encoded:
         """Returns the ids of some pairs of lines."""
@@ -58,6 +60,7 @@ class PairEncoder:
     token_features = 0
     num_source_ids = 0
     separators: tuple[Sequence[int], Sequence[int]] = ((UNK_ID,), (UNK_ID,))
+    max_parts = 2
 
     def __init__(
         self, source: Tokenizer, target: Tokenizer, max_source_length: int, max_target_length: int

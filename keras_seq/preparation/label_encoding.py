@@ -23,6 +23,7 @@ class _LabeledEncoder:
 
     num_source_ids = 0
     separators: tuple[Sequence[int], Sequence[int]] = ((), ())
+    max_parts = 2
 
 
 class LabelEncoder(_LabeledEncoder):

@@ -227,7 +227,9 @@ class _Preparation:
                 yield from encoded.pairs
 
         longest = TASKS[settings.task].max_source_length(settings), data.max_target_length
-        join = Concatenation(data.concatenation, longest, encoder.separators, settings.seed)
+        join = Concatenation(
+            data.concatenation, longest, encoder.separators, settings.seed, encoder.max_parts
+        )
         written = write(
             self.run.train_directory,
             self._packed(token_pairs()) if data.packed else join(token_pairs()),
@@ -241,8 +243,7 @@ class _Preparation:
         report("training", from_text, settings, files, self.notice)
         if join.added:
             self.notice(
-                f"{join.added:,} training pairs added, each of two joined pairs "
-                "(data.concatenation)"
+                f"{join.added:,} training pairs added, each of joined pairs (data.concatenation)"
             )
         losses.report(self.notice)
 

@@ -33,6 +33,8 @@ class SoundEncoder(PairEncoder):
     """
 
     num_source_ids = SAMPLE_IDS
+    # Recordings of single words are joined to sentences.
+    max_parts = 4
 
     def __init__(
         self,

@@ -23,7 +23,9 @@ _VALIDATIONS = 16
 _TEXTS_READ = 100_000
 
 # A recognizer hears this many recordings, but the whole corpus at least four times.
-_RECORDINGS_READ = 60_000
+_RECORDINGS_READ = 20_000
+# Number of joined recordings to add for each recording, by the maximum number of recordings.
+_JOINED = ((5_000, 1.0), (20_000, 0.5), (10**12, 0.0))
 
 
 class CorpusShape(NamedTuple):
@@ -118,8 +120,10 @@ def in_proportion_to_sounds(recordings: int, samples: float) -> dict[str, Any]:
     >>> in_proportion_to_sounds(1_800, 3_400.0)["training"]["batch_tokens"]
     108800
     """
+    added = _by_size(_JOINED, recordings)
+    # A joined recording is as long as three on average.
     rows = min(max(recordings / 50, 8), 32)
-    updates_per_epoch = max(1.0, recordings / rows)
+    updates_per_epoch = max(1.0, recordings * (1 + 3 * added) / rows)
     epochs = round(min(max(_RECORDINGS_READ / recordings, 4), 100))
     updates = epochs * updates_per_epoch
     every = max(10, round(updates / 40))
@@ -133,7 +137,10 @@ def in_proportion_to_sounds(recordings: int, samples: float) -> dict[str, Any]:
             "checkpoint_every": every,
             "patience": 10,
         },
-        "data": {"bucket_width": max(1, min(10_000, round(samples / 4)))},
+        "data": {
+            "bucket_width": max(1, min(10_000, round(samples / 4))),
+            "concatenation": added,
+        },
     }
 
 

@@ -18,7 +18,7 @@ class CTCRecognizerSettings(ModelSection):
     frequency_masks: int = a_number(2, 0, 100, "Random bands of features masked in training.")
     frequency_width: int = a_number(8, 0, 1024, "Most features in a masked band.")
     time_masks: int = a_number(2, 0, 100, "Random spans of time masked in training.")
-    time_share: float = a_share(0.1, "Largest share of a recording in a masked span.")
+    time_share: float = a_share(0.05, "Largest share of a recording in a masked span.")
     convolutions: int = a_number(1, 0, 6, "Convolutions, each of which halves the number of steps.")
     convolution_units: int = a_number(128, 1, 16_384, "Width of the convolutions.")
     cell: Literal["gru", "lstm"] = a_choice("gru", "Recurrent cell.")
