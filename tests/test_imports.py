@@ -95,7 +95,7 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     "serving.graph_file": ({"storage", "text"}, set()),
     # A server needs only the exported graph: no Keras and no run directory.
     "serving.http": (
-        {"runtime", "serving.graph_file", "storage", "text"},
+        {"data", "runtime", "serving.graph_file", "storage", "text"},
         {"numpy", "prometheus_client", "starlette", "tensorflow", "tensorflow_text", "uvicorn"},
     ),
     # The lazily imported public names, and `python -m keras_seq`.

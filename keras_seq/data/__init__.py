@@ -6,6 +6,7 @@ from keras_seq.data.sampled_pairs import PairSampling
 from keras_seq.data.sequential import sequential_batches
 from keras_seq.data.sounds import (
     SAMPLE_IDS,
+    decode_sound,
     find_sound,
     read_sound,
     sample_ids,
@@ -24,6 +25,7 @@ __all__ = [
     "TokenCorpus",
     "TokenPair",
     "UnseenTokens",
+    "decode_sound",
     "find_sound",
     "pack",
     "read_sound",

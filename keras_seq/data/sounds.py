@@ -35,8 +35,7 @@ class SoundInfo(NamedTuple):
 def sound_info(path: str | os.PathLike[str]) -> SoundInfo:
     """Reads the header of a recording; see `read_sound`."""
     with _opened(path) as file:
-        info = _call(path, "info", file)
-        return SoundInfo(info.samplerate, info.frames)
+        return _info(path, file)
 
 
 def read_sound(
@@ -55,13 +54,28 @@ def read_sound(
         InputError: If the file cannot be read, is not a recording, or has samples that are not
             numbers; or if the extra is not installed.
     """
-    if max_seconds is not None and sound_info(path).seconds > max_seconds:
-        return np.zeros(0, np.float32)
     with _opened(path) as file:
-        channels, file_rate = _call(path, "read", file, dtype="float32", always_2d=True)
+        return decode_sound(file, path, rate, max_seconds)
+
+
+def decode_sound(
+    file: BinaryIO,
+    name: str | os.PathLike[str],
+    rate: int | None = None,
+    max_seconds: float | None = None,
+) -> np.ndarray:
+    """Reads a recording from an open file that can seek; see `read_sound`.
+
+    `name` is the name of the file in messages.
+    """
+    info = _info(name, file)
+    if max_seconds is not None and info.seconds > max_seconds:
+        return np.zeros(0, np.float32)
+    file.seek(0)
+    channels, file_rate = _call(name, "read", file, dtype="float32", always_2d=True)
     samples: np.ndarray = channels.mean(axis=1)
     if not np.isfinite(samples).all():
-        raise InputError(f"{path}: has samples that are not numbers")
+        raise InputError(f"{name}: has samples that are not numbers")
     if rate is not None and file_rate != rate and len(samples):
         samples = _import("soxr").resample(samples, file_rate, rate)
     return np.clip(samples, -1, 1).astype(np.float32)
@@ -101,6 +115,11 @@ def _opened(path: str | os.PathLike[str]) -> BinaryIO:
         return open_regular(Path(path).resolve())
     except OSError as error:
         raise InputError(f"{path}: {(error.strerror or str(error)).lower()}") from None
+
+
+def _info(name: str | os.PathLike[str], file: BinaryIO) -> SoundInfo:
+    info = _call(name, "info", file)
+    return SoundInfo(info.samplerate, info.frames)
 
 
 def _call(path: str | os.PathLike[str], name: str, file: Any, **options: Any) -> Any:

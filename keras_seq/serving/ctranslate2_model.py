@@ -19,8 +19,8 @@ from keras_seq.serving.ctranslate2_spec import (
     vocabularies,
 )
 from keras_seq.serving.ctranslate2_translator import PATIENCE, CTranslate2Translator
+from keras_seq.serving.http.versions import RECORD_NAME
 from keras_seq.serving.publishing import (
-    RECORD_NAME,
     check_destination,
     checkpoint_record,
     publish_directory,

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from keras_seq.run import Run
 from keras_seq.run.models import load_model
+from keras_seq.serving.http.versions import RECORD_NAME
 from keras_seq.serving.publishing import (
-    RECORD_NAME,
     check_destination,
     checkpoint_record,
     publish_directory,

@@ -9,13 +9,12 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from keras_seq.run import Run, is_run
 from keras_seq.storage import check_tree, reason, sync_directory, sync_tree, temporary_directory
 from keras_seq.text import InputError
 
-# File in an export that records the checkpoints of the exported weights.
-RECORD_NAME = "checkpoint.json"
 # Names that TensorFlow Serving accepts as versions: strings that strtoll parses completely.
 _VERSION = re.compile(r"\s*[+-]?[0-9]+\s*")
 _LARGEST_VERSION = 2**63 - 1
@@ -57,8 +56,15 @@ def check_destination(destination: Path) -> None:
 
 
 def checkpoint_record(runs: Sequence[Run]) -> bytes:
-    """Returns the content of `RECORD_NAME`, which lists the name and step of each run."""
-    record = {"runs": [{"name": run.path.resolve().name, "step": run.loaded_step} for run in runs]}
+    """Returns the content of `RECORD_NAME`, which lists the name and step of each run.
+
+    For speech it also has the sampling rate.
+    """
+    record: dict[str, Any] = {
+        "runs": [{"name": run.path.resolve().name, "step": run.loaded_step} for run in runs]
+    }
+    if (rate := runs[0].settings.data.sample_rate) is not None:
+        record["sample_rate"] = rate
     return (json.dumps(record, ensure_ascii=False, indent=1) + "\n").encode()
 
 

@@ -24,7 +24,8 @@ from keras_seq.run import Run
 from keras_seq.run.models import load_model
 from keras_seq.serving.graph_file.operations import operations
 from keras_seq.serving.guide import write_guide
-from keras_seq.serving.publishing import RECORD_NAME, check_base, checkpoint_record, publish_version
+from keras_seq.serving.http.versions import RECORD_NAME
+from keras_seq.serving.publishing import check_base, checkpoint_record, publish_version
 from keras_seq.serving.recognizer_guide import recognizer_guide
 from keras_seq.serving.signature_module import SignatureModule, require_tensorflow, signature
 from keras_seq.serving.text_graph import TextGraph

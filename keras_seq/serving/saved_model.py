@@ -14,7 +14,8 @@ from keras_seq.run.models import load_ensemble, open_ensemble
 from keras_seq.serving.exporter import Exporter
 from keras_seq.serving.graph_file.operations import operations
 from keras_seq.serving.guide import text_guide, write_guide
-from keras_seq.serving.publishing import RECORD_NAME, check_base, checkpoint_record, publish_version
+from keras_seq.serving.http.versions import RECORD_NAME
+from keras_seq.serving.publishing import check_base, checkpoint_record, publish_version
 from keras_seq.serving.recognizer_export import export_sound_run
 from keras_seq.serving.signature_module import require_tensorflow
 from keras_seq.serving.verification import verify_saved_model

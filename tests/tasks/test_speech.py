@@ -1,5 +1,6 @@
 """The task `speech`: from files of recordings to a run, transcripts, scores and an export."""
 
+import base64
 import json
 
 import numpy as np
@@ -11,6 +12,8 @@ import keras_seq
 from keras_seq.data import read_sound
 from keras_seq.run import Run
 from keras_seq.serving import export_saved_model
+from keras_seq.serving.http.model import LoadedModel
+from keras_seq.serving.http.sounds import read_audio
 from keras_seq.settings import load_settings
 from keras_seq.text import InputError
 
@@ -95,6 +98,11 @@ def test_export_takes_samples_and_gives_the_texts_of_the_run(speech_run, tmp_pat
     expected = [[text.text for text in row] for row in recognizer.recognize(audio)]
     answer = Served(version)("n_best", samples=padded, lengths=lengths)
     assert [[text.decode() for text in row] for row in answer["text"]] == expected
+    loaded = LoadedModel(version, 1)
+    content = base64.b64encode((sounds / names[0]).read_bytes()).decode()
+    inputs, _ = read_audio({"instances": [{"audio": {"b64": content}}]}, loaded.sample_rate)
+    heard = loaded.run("serving_default", inputs)["text"][0].decode()
+    assert (loaded.sample_rate, heard) == (RATE, expected[0][0])
     with pytest.raises(InputError, match="has no ensembles and reads no ids"):
         export_saved_model(Run.open(run), tmp_path / "served", ids_only=True)
 

@@ -20,7 +20,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from keras_seq.serving.http import tensors
+from keras_seq.serving.http import sounds, tensors
 from keras_seq.serving.http.batching import Batcher
 from keras_seq.serving.http.errors import RequestError
 from keras_seq.serving.http.metrics import CONTENT_TYPE, Metrics
@@ -37,6 +37,8 @@ _DISCARD_FACTOR = 4
 _BODY_SECONDS = 60.0
 # Metrics label of each path. Labels for arbitrary paths would let clients exhaust the memory.
 _ENDPOINTS = {"/": "page", "/health": "health", "/ready": "ready", "/metrics": "metrics"}
+# The inputs of a signature that takes recordings.
+_SOUNDS = {"samples", "lengths"}
 # HTTP status if the client closes the connection, as in nginx and TensorFlow Serving.
 _CLIENT_GONE = 499
 
@@ -132,7 +134,11 @@ class Api:
                 f"Serving signature name: {json.dumps(signature_name[:80])} not found in "
                 f"signature def; the model's: {', '.join(model.signatures)}"
             )
-        inputs, by_row = tensors.read_inputs(document, signature)
+        if _SOUNDS <= set(signature.inputs) and sounds.has_audio(document):
+            # Decoding takes long, and other requests must go on.
+            inputs, by_row = await asyncio.to_thread(sounds.read_audio, document, model.sample_rate)
+        else:
+            inputs, by_row = tensors.read_inputs(document, signature)
         # Keep the model loaded, even if a newer version replaces the model before the run starts.
         model.hold()
         try:

@@ -19,10 +19,17 @@ from keras_seq.serving.graph_file.signatures import Signature, TensorInfo
 from keras_seq.serving.http.errors import RequestError
 from keras_seq.serving.http.tensors import NUMPY_TYPES
 from keras_seq.serving.http.text_libraries import TEXT_LIBRARIES, text_library
+from keras_seq.serving.http.versions import RECORD_NAME
+from keras_seq.storage import read_json
 from keras_seq.text import InputError
 
 # Maximum length of a quoted TensorFlow error. The end of a long message only names graph nodes.
 _MAX_MESSAGE = 300
+_MAX_RECORD_BYTES = 1 << 20
+
+
+# Types and ranks of the inputs of a model that takes recordings.
+_SOUNDS = {"samples": ("DT_FLOAT", 2), "lengths": ("DT_INT32", 1)}
 
 
 class ModelError(Exception):
@@ -54,6 +61,8 @@ class LoadedModel:
         for name in TEXT_LIBRARIES:
             tf.load_op_library(text_library(name))
         self.version = version
+        # Samples per second of a model that takes recordings, if its export says so.
+        self.sample_rate = _sample_rate(path)
         self._users = 0
         self._retired = False
         graph = tf.Graph()
@@ -149,14 +158,27 @@ class LoadedModel:
         signature = self.signatures.get("serving_default")
         if signature is None:
             raise ModelError(f"no signature serving_default; its signatures: {names}")
+        ranks = {k: (v.dtype, len(v.shape or ())) for k, v in signature.inputs.items()}
+        if ranks == _SOUNDS:
+            return
         has_features = set(signature.inputs) == {"text", "features"}
         for name, info in signature.inputs.items():
             is_text = info.dtype == "DT_STRING" and info.shape == (None,)
             if not is_text or (len(signature.inputs) > 1 and not has_features):
                 raise ModelError(
-                    "serving_default must take one input, text of shape [?], or text and features; "
+                    "serving_default must take one input, text of shape [?], text and features, or "
+                    "samples and lengths; "
                     f"it takes {name}: {info.dtype} {info.shape}"
                 )
+
+
+def _sample_rate(path: Path) -> int | None:
+    """Reads the sampling rate in the record of an export; None if there is none."""
+    try:
+        rate = read_json(path / RECORD_NAME, _MAX_RECORD_BYTES).get("sample_rate")
+    except InputError:
+        return None
+    return rate if type(rate) is int and 1000 <= rate <= 192_000 else None
 
 
 @contextlib.contextmanager

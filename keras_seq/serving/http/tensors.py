@@ -91,7 +91,7 @@ def read_inputs(
 
 def _columns(inputs: Any, signature: Signature) -> dict[str, Any]:
     names = list(signature.inputs)
-    if not isinstance(inputs, dict) or _is_base64(inputs):
+    if not isinstance(inputs, dict) or is_base64(inputs):
         if len(names) > 1:
             raise RequestError(f"'inputs' must be an object with {', '.join(names)}")
         return {names[0]: inputs}
@@ -135,12 +135,13 @@ def _check_name(name: str, signature: Signature, where: str = "") -> None:
         )
 
 
-def _is_base64(value: Any) -> bool:
+def is_base64(value: Any) -> bool:
+    """Tests if a JSON value is `{"b64": "..."}`."""
     return isinstance(value, dict) and len(value) == 1 and isinstance(value.get("b64"), str)
 
 
 def _is_named(value: Any) -> bool:
-    return isinstance(value, dict) and not _is_base64(value)
+    return isinstance(value, dict) and not is_base64(value)
 
 
 def _array(value: Any, info: TensorInfo, name: str) -> np.ndarray:
@@ -199,14 +200,15 @@ def _text_array(leaves: list[Any], info: TensorInfo, name: str) -> np.ndarray:
                 raise RequestError(
                     f"input {name}: {_quote(leaf)} has an unpaired surrogate"
                 ) from None
-        elif _is_base64(leaf):
-            array[i] = _decode_base64(leaf["b64"], name)
+        elif is_base64(leaf):
+            array[i] = decode_base64(leaf["b64"], name)
         else:
             raise _type_error(leaf, info, name)
     return array
 
 
-def _decode_base64(text: str, name: str) -> bytes:
+def decode_base64(text: str, name: str) -> bytes:
+    """Decodes the text of an input in base64, or raises RequestError."""
     # Like TensorFlow Serving, accept base64 text whose padding ("=") is missing.
     bare = text.rstrip("=")
     try:

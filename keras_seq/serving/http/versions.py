@@ -9,6 +9,8 @@ from pathlib import Path
 from keras_seq.storage import reason
 from keras_seq.text import InputError
 
+# File in an export that records the checkpoints of the exported weights.
+RECORD_NAME = "checkpoint.json"
 # Names of the graph file. A version without a graph file may be incomplete.
 _GRAPHS = ("saved_model.pb", "saved_model.pbtxt")
 _NUMBER = re.compile(r"[0-9]{1,18}")

@@ -1,0 +1,94 @@
+"""`keras-seq serve` takes recordings as files in base64."""
+
+import base64
+import io
+import json
+import sys
+
+import numpy as np
+import pytest
+from http_serving import WITHOUT_KERAS, serving
+
+pytestmark = pytest.mark.process
+
+RATE = 8000
+
+
+def save_sound_model(base):
+    """Saves a model that answers with the number of samples and their mean."""
+    import tensorflow as tf
+
+    class Model(tf.Module):
+        @tf.function(
+            input_signature=[
+                tf.TensorSpec([None, None], tf.float32, name="samples"),
+                tf.TensorSpec([None], tf.int32, name="lengths"),
+            ]
+        )
+        def serving_default(self, samples, lengths):
+            return {"text": tf.strings.as_string(lengths), "score": tf.reduce_sum(samples, axis=1)}
+
+    model = Model()
+    path = base / "1"
+    tf.saved_model.save(model, str(path), signatures={"serving_default": model.serving_default})
+    (path / "checkpoint.json").write_text(json.dumps({"runs": [], "sample_rate": RATE}))
+
+
+def audio(samples, rate=RATE, kind="WAV"):
+    """Encodes samples as a file in base64."""
+    import soundfile
+
+    file = io.BytesIO()
+    soundfile.write(file, samples, rate, format=kind)
+    return {"b64": base64.b64encode(file.getvalue()).decode()}
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    base = tmp_path_factory.mktemp("base") / "words"
+    base.mkdir()
+    save_sound_model(base)
+    with serving(base, program=[sys.executable, "-c", WITHOUT_KERAS]) as served:
+        yield served
+        assert served.stop() == 0
+
+
+def test_recordings_of_any_format_and_rate_become_samples(served):
+    wav, flac = np.full(900, 0.25), np.full(1600, 0.5)
+    rows = [{"audio": audio(wav)}, {"audio": audio(flac, 2 * RATE, "FLAC")}]
+    first, second = served.predict(rows)
+    assert first == {"text": "900", "score": pytest.approx(225, abs=0.1)}
+    # Half as many samples at half the rate; the ends of a resampled recording are smoothed.
+    assert second == {"text": "800", "score": pytest.approx(400, rel=0.02)}
+    body = {"inputs": {"audio": [row["audio"] for row in rows]}}
+    columns = served.client.post(served.predict_url, json=body).json()["outputs"]
+    assert columns["text"] == ["900", "800"]
+    samples = [{"samples": [0.5, 0.25, 0.0], "lengths": 2}]
+    assert served.predict(samples) == [{"text": "2", "score": 0.75}]
+    empty = served.client.post(served.predict_url, json={"inputs": {"audio": []}}).json()
+    assert empty == {"outputs": {"text": [], "score": []}}
+
+
+@pytest.mark.parametrize(
+    ("request_body", "words"),
+    [
+        ({"instances": [{"audio": {"b64": "AAAA"}}]}, "audio 0: not a recording that can be read"),
+        ({"instances": [{"audio": "text"}]}, 'input audio 0: expected {"b64": "..."}'),
+        ({"instances": [{"audio": {"b64": "?"}}]}, "audio 0: Unable to base64 decode"),
+        (
+            {"instances": [{"audio": {"b64": ""}, "lengths": 1}]},
+            "Expecting objects with 'audio' alone",
+        ),
+        ({"inputs": {"audio": 3}}, "Expecting a list 'audio' alone in 'inputs'"),
+        ({"instances": [{"samples": [0.0]}]}, "Missing input: lengths"),
+    ],
+)
+def test_wrong_recordings_are_refused_in_one_line(served, request_body, words):
+    code, message = served.refused(json.dumps(request_body).encode())
+    assert code == 400 and words in message and "\n" not in message
+
+
+def test_a_recording_above_the_limit_is_not_decoded(served):
+    # Silence compresses to a few hundred bytes a minute.
+    long = audio(np.zeros(11 * 60 * 1000), 1000, "FLAC")
+    assert served.predict([{"audio": long}]) == [{"text": "0", "score": 0.0}]
