@@ -17,7 +17,13 @@ from keras_seq.settings import (
     TokenizerSettings,
     VocabularySettings,
 )
-from keras_seq.text import LineStatistics, Notice, Units, choose_units
+from keras_seq.text import (
+    LineStatistics,
+    Notice,
+    Units,
+    choose_transcript_units,
+    choose_units,
+)
 
 _NAMES = {
     "unigram": "subwords",
@@ -68,6 +74,9 @@ def _choose_units(
     if settings.training.subword_alpha:
         sampled = Units("unigram", "nfc", "training.subword_alpha samples segmentations")
         return dict.fromkeys(open_sides, sampled)
+    if TASKS[settings.task].reads_sounds:
+        transcripts = choose_transcript_units(counts.target or LineStatistics())
+        return dict.fromkeys(open_sides, transcripts)
     units = {
         side: choose_units(getattr(counts, side) or LineStatistics(), is_target=side == "target")
         for side in open_sides

@@ -240,7 +240,6 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
     "speech-ctc": {
         "task": "speech",
-        "tokenizer": {"kind": "char"},
         "model": model_values("speech-ctc"),
         "training": training_values(0.002, 200, 200_000, ema=0.99, every=100, label_smoothing=0.0),
         "search": {"beam_size": 10},

@@ -19,7 +19,7 @@ from .statistics import LineCounter, LineStatistics
 from .tables import read_table
 from .tagged_words import WordTokens, word_tokens, words_of
 from .tokenizer import Piece, Tokenizer
-from .units import Units, choose_units
+from .units import Units, choose_transcript_units, choose_units
 from .word_characters import WORD_CHARACTERS, shown_word, word_characters
 from .word_links import link_tokens, tokens_by_offsets, tokens_of_words
 from .word_piece_tokenizer import WordPieceTokenizer, tokenizer_from_bytes
@@ -59,6 +59,7 @@ __all__ = [
     "check_readable",
     "check_same_length",
     "check_symbols",
+    "choose_transcript_units",
     "choose_units",
     "count_lines",
     "date_corpus",

@@ -28,6 +28,25 @@ class Units(NamedTuple):
     reason: str
 
 
+def choose_transcript_units(statistics: LineStatistics) -> Units:
+    """Chooses the units of the texts of recordings: a closed set of words, or characters.
+
+    A closed set, such as digits or commands, is learned faster as words.
+    """
+    if _is_closed_set(statistics):
+        reason = f"{statistics.distinct_words:,} different words, each heard often"
+        return Units("word", "nfc", reason)
+    return Units("char", "nfc", "recordings of open text")
+
+
+def _is_closed_set(statistics: LineStatistics) -> bool:
+    """Tests if there are few different words, each of them frequent."""
+    return (
+        statistics.distinct_words <= _MAX_WORDS
+        and statistics.words >= _MIN_FREQUENCY * statistics.distinct_words
+    )
+
+
 def choose_units(statistics: LineStatistics, *, is_target: bool = True) -> Units:
     """Chooses the units of the vocabulary of one side from statistics of its training lines.
 
@@ -48,8 +67,7 @@ def choose_units(statistics: LineStatistics, *, is_target: bool = True) -> Units
     if (
         words > 1
         and (is_target or characters <= words * (_MAX_SYMBOL + 1))
-        and statistics.distinct_words <= _MAX_WORDS
-        and statistics.words >= _MIN_FREQUENCY * statistics.distinct_words
+        and _is_closed_set(statistics)
     ):
         reason = f"{statistics.distinct_words:,} different words, each seen often"
         return Units("word", "nfc", reason)

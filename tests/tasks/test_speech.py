@@ -19,7 +19,6 @@ from keras_seq.text import InputError
 
 SMALL = {
     "data.bucket_width": 4000,
-    "tokenizer.kind": "word",
     "model.num_mels": 16,
     "model.frame_step": 0.02,
     "model.frequency_width": 2,
@@ -138,7 +137,8 @@ def test_long_and_silent_recordings_are_dropped_and_joined_ones_have_a_space(tmp
     write_wave(tmp_path / "long.wav", np.ones((14_000, 1)))
     with path.open("a") as file:
         file.write("empty.wav\tlow\nlong.wav\thigh\n")
-    run, notices = prepare(path, data__max_seconds=1.5, data__concatenation=1.0)
+    options = {"data__max_seconds": 1.5, "data__concatenation": 1.0}
+    run, notices = prepare(path, tokenizer__kind="char", **options)
     assert any("2 without text, silent or longer than 1.5 seconds" in line for line in notices)
     corpus = keras_seq.data.TokenCorpus.open(run.train_directory)
     texts = run.target_tokenizer.decode([corpus.target(i).tolist() for i in range(len(corpus))])
