@@ -17,6 +17,8 @@ def report(
     data, unit = settings.data, files.unit
     if data.packed:
         unit = "piece"
+    elif TASKS[settings.task].reads_sounds:
+        unit = "recording"
     total = counts.kept + counts.dropped_empty + counts.dropped_long + counts.dropped_weightless
     dropped = []
     if counts.dropped_empty:
