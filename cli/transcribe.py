@@ -42,8 +42,8 @@ def transcribe(
 ) -> None:
     """Print the text of each recording.
 
-    Recordings of another sampling rate than those of the training are converted. Recordings
-    without sound have the empty text.
+    Recordings of another sampling rate than the training had are converted. Recordings without
+    sound have the empty text.
     """
     from keras_seq.run import Run
     from keras_seq.text import read_lines

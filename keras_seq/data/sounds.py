@@ -47,7 +47,7 @@ def read_sound(
 
     Args:
         path: A WAV, FLAC, OGG or MP3 file.
-        rate: Sampling rate in Hz to convert to; by default that of the file.
+        rate: Sampling rate in Hz to convert to; by default the rate of the file.
         max_seconds: The longest duration that is read; a longer recording has no samples.
 
     Raises:
