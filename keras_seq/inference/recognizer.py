@@ -1,9 +1,9 @@
-"""Text from audio: a speech recognizer trained by CTC, its search and its labels."""
+"""Text from audio: a speech recognizer and its labels."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -13,10 +13,11 @@ from keras_seq import backend
 from keras_seq.data import read_sound
 from keras_seq.inference.predictor import predict_by_length
 from keras_seq.inference.run_predictor import RunPredictor
+from keras_seq.inference.sound_search import audio_signature, make_sound_search
 from keras_seq.run import Run
-from keras_seq.search import Labelings, ctc_beam_search, ctc_greedy_search
+from keras_seq.search import Labelings
 from keras_seq.search.hypotheses import exists
-from keras_seq.settings import Settings
+from keras_seq.settings import SearchSettings, Settings
 from keras_seq.text import Tokenizer
 
 # Files in memory at a time.
@@ -31,22 +32,26 @@ class Recognition(NamedTuple):
 
 
 class Recognizer(RunPredictor):
-    """Recognizes speech with a model trained by CTC.
+    """Recognizes speech with a model trained by CTC or with attention.
 
     Audio without samples, or whose samples are all 0, is recognized as the empty text.
 
     Args:
-        model: `models.CTCRecognizer`, or another model with the same inputs and logits.
+        model: `models.CTCRecognizer`, or another model with the same inputs and logits; or
+            `models.AttentionRecognizer`.
         labels: V - 1 strings for the labels 1 to V - 1; label 0 is the blank. Or a `Tokenizer` of
             V tokens.
         separator: The text between two strings of labels: "" for characters, a space for words.
-        beam_size: The beam size of `search.ctc_beam_search`; None for the greedy search.
+        beam_size: The beam size of `search.ctc_beam_search`, or of `search.beam_search` for a model
+            with attention; None for the greedy search.
         n_best: Texts that `recognize` returns for each recording, at most `beam_size`.
         batch_size: Recordings per batch.
         sample_rate: Samples per second of the audio that the model reads, for `recognize_files`.
+        search: Further settings of the search of a model with attention.
 
     Raises:
-        ValueError: If the number of labels does not fit the model.
+        ValueError: If the number of labels does not fit the model, or the labels of a model with
+            attention are not a `Tokenizer`.
     """
 
     task = "speech"
@@ -62,13 +67,14 @@ class Recognizer(RunPredictor):
         n_best: int = 1,
         batch_size: int = 16,
         sample_rate: int | None = None,
+        search: SearchSettings | None = None,
     ) -> None:
         check_labels(model, labels)
         self.labels = labels
         self.separator = separator
         self.batch_size = batch_size
         self.sample_rate = sample_rate
-        search = make_ctc_search(beam_size, n_best)
+        find = make_sound_search(model, labels, beam_size, n_best, search)
         name, shape = audio_signature(model)
 
         def recognize(audio: Any, lengths: Any) -> Labelings:
@@ -76,7 +82,7 @@ class Recognizer(RunPredictor):
                 # A TensorFlow graph with dynamic shapes does not know the number of features.
                 audio = ops.reshape(audio, (*ops.shape(audio)[:2], shape[-1]))
             lengths = audio_lengths(name, audio, lengths)
-            return search(model({name: audio, "lengths": lengths}))
+            return find({name: audio, "lengths": lengths})
 
         ranks = len(shape), 1
         self._search = backend.compiled(recognize, model.variables, ranks, ("float32", "int32"))
@@ -91,6 +97,7 @@ class Recognizer(RunPredictor):
             n_best=search.n_best,
             batch_size=search.batch_size,
             sample_rate=run.settings.data.sample_rate,
+            search=search,
         )
 
     @classmethod
@@ -164,15 +171,6 @@ def audio_lengths(name: str, audio: Any, lengths: Any) -> Any:
     return ops.where(audible, lengths, 0)
 
 
-def make_ctc_search(beam_size: int | None, n_best: int) -> Callable[[Any], Labelings]:
-    """Returns a search function from logits to `Labelings`. `beam_size` None is greedy search."""
-    if beam_size is None:
-        if n_best != 1:
-            raise ValueError(f"the greedy search finds one text, received n_best={n_best!r}")
-        return ctc_greedy_search
-    return lambda logits: ctc_beam_search(logits, beam_size=beam_size, n_best=n_best)
-
-
 def check_labels(model: Any, labels: Sequence[str] | Tokenizer) -> None:
     """Raises ValueError unless every output of the model except the blank has a label."""
     expected = model.output_shape[-1] - 1
@@ -182,9 +180,3 @@ def check_labels(model: Any, labels: Sequence[str] | Tokenizer) -> None:
             f"expected a list of {expected} labels, one for each output of the model except the "
             f"blank, received {received}"
         )
-
-
-def audio_signature(model: Any) -> tuple[str, tuple[int | None, ...]]:
-    """Returns the name of a model's audio input, `samples` or `features`, and its shape."""
-    (name,) = set(model.input) - {"lengths"}
-    return name, tuple(model.input[name].shape)

@@ -7,6 +7,7 @@ import keras
 from keras_seq.layers.embedding.token_embedding import TokenEmbedding
 from keras_seq.layers.internal.layer_normalization import LayerNormalization
 from keras_seq.layers.internal.seeds import split_seed
+from keras_seq.layers.speech.ctc_logits import CTCLogits
 from keras_seq.models.attentional_decoder import AttentionalDecoder
 from keras_seq.models.attentive_model import AttentiveModel
 from keras_seq.models.checks import check_choice, check_sizes
@@ -19,12 +20,12 @@ from keras_seq.models.speech_encoder import audio_inputs, encode_pyramid
 class AttentionRecognizer(AttentiveModel):
     """Speech recognizer with attention (listen, attend and spell), as a functional Keras model.
 
-        features: x_s, log-mel or given, normalized over the features of each step
+        features: x_s, log-mel or given, normalized over the features of each step, augmented
         encoder:  h^1 = BiRNN(x)
                   h^i_p = BiRNN([h^{i-1}_{2p}; h^{i-1}_{2p+1}]), i = 2 ... L
         first decoder states = tanh(W [last states of h^L] + b)
         decoder:  attention cell over h^L, then further layers with residual sums
-        logits  = W h + b
+        logits  = W h + b;  with `ctc` also logits of labels and blank, from h^L
 
     For transcripts whose order may differ from the audio, or that depend on earlier tokens;
     `CTCRecognizer` is faster. Each encoder layer but the first halves the number of steps, so that
@@ -49,6 +50,10 @@ class AttentionRecognizer(AttentiveModel):
         dropout: Float in [0, 1), on the inputs of each encoder layer, on embeddings, between
             decoder layers and on the decoder's outputs.
         attention_dropout: Float in [0, 1), on attention weights.
+        augmentation: Optional layer such as `SpecAugment`, which changes the normalized features
+            in training.
+        ctc: Whether the model has `with_ctc`, to train the encoder by connectionist temporal
+            classification as well, which makes its attention monotonic.
         seed: Optional integer, makes the dropout reproducible.
         **kwargs: `name`, and `dtype`, the policy of all layers.
 
@@ -61,8 +66,9 @@ class AttentionRecognizer(AttentiveModel):
         Float32 logits `(B, T, V)`; step t scores the token after `target[:, t]`.
 
     For search and for attention weights the model has the same methods as `Transformer`, over the
-    same weights. Attention, alignments and the coverage penalty refer to the P steps of the
-    encoder.
+    same weights. With `ctc`, `with_ctc` is this model with two outputs, `logits` and `ctc`
+    `(B, P, V)`, the logits of labels and of the blank, which is 0, for `losses.CTCLoss`.
+    Attention, alignments and the coverage penalty refer to the P steps of the encoder.
 
     Masks: taken from the lengths and the ids. Padding changes nothing, whatever samples or
     features it contains.
@@ -83,7 +89,9 @@ class AttentionRecognizer(AttentiveModel):
     Reference:
         Chan, Jaitly, Le and Vinyals, "Listen, Attend and Spell", ICASSP 2016, sections 3.1 and
         3.2, https://arxiv.org/abs/1508.01211; Chorowski et al., "Attention-Based Models for Speech
-        Recognition", NeurIPS 2015, https://arxiv.org/abs/1506.07503
+        Recognition", NeurIPS 2015, https://arxiv.org/abs/1506.07503; with CTC: Kim, Hori and
+        Watanabe, "Joint CTC-Attention based End-to-End Speech Recognition using Multi-task
+        Learning", ICASSP 2017, https://arxiv.org/abs/1609.06773
     """
 
     def __init__(
@@ -101,6 +109,8 @@ class AttentionRecognizer(AttentiveModel):
         attention_units: int = 128,
         dropout: float = 0.2,
         attention_dropout: float = 0.0,
+        augmentation: Any = None,
+        ctc: bool = False,
         seed: int | None = None,
         **kwargs: Any,
     ) -> None:
@@ -129,6 +139,8 @@ class AttentionRecognizer(AttentiveModel):
         source, x, mask = audio_inputs(features)
         target = token_input("target")
         x = LayerNormalization(epsilon=1e-3, dtype=dtype, name="normalization")(x)
+        if augmentation is not None:
+            x = augmentation(x, mask=mask)
         encoded, mask, last_states = encode_pyramid(layers, encoder_dropouts, x, mask)
         states = decoder.first_states(last_states[-1:])
         decoder_source = {"value": encoded, "value_mask": mask}
@@ -141,3 +153,16 @@ class AttentionRecognizer(AttentiveModel):
             num_layers=1,
             num_heads=1,
         )
+        if ctc:
+            # An attribute of the model, so that the model has its weights.
+            self.ctc_logits = CTCLogits(vocabulary_size, dtype=dtype, name="ctc")
+            outputs = {"logits": logits, "ctc": self.ctc_logits(encoded, mask=mask)}
+            self._parts.with_ctc = keras.Model(self.input, outputs, name=f"{self.name}_with_ctc")
+
+    @property
+    def with_ctc(self) -> Any:
+        """This model with the outputs `logits` and `ctc`, over the same weights.
+
+        Raises AttributeError without `ctc`.
+        """
+        return self._parts.with_ctc

@@ -15,11 +15,10 @@ from keras_seq.data import TokenCorpus, samples_of
 from keras_seq.inference.recognizer import (
     Recognizer,
     audio_lengths,
-    audio_signature,
     check_labels,
-    make_ctc_search,
     pad_audio,
 )
+from keras_seq.inference.sound_search import audio_signature, make_sound_search
 from keras_seq.run import Run
 from keras_seq.run.models import load_model
 from keras_seq.serving.graph_file.operations import operations
@@ -31,7 +30,7 @@ from keras_seq.serving.signature_module import SignatureModule, require_tensorfl
 from keras_seq.serving.text_graph import TextGraph
 from keras_seq.serving.verification import verify_saved_model
 from keras_seq.serving.warmup import write_warmup_tensors
-from keras_seq.settings import Settings
+from keras_seq.settings import SearchSettings, Settings
 from keras_seq.storage import write_file
 from keras_seq.text import Tokenizer
 
@@ -49,6 +48,7 @@ def export_recognizer(
     examples: Sequence[Any] = (),
     batch_size: int = 16,
     notice: Callable[[str], None] | None = None,
+    search: SearchSettings | None = None,
     files: Mapping[str, bytes] | None = None,
 ) -> Path:
     """Exports a speech recognizer for TensorFlow Serving. Returns the directory of the version.
@@ -64,7 +64,8 @@ def export_recognizer(
     requests. The directory `serving` in `base` describes how to serve and call the model.
 
     Args:
-        model: `models.CTCRecognizer`, or another model with the same inputs and logits.
+        model: `models.CTCRecognizer`, or another model with the same inputs and logits; or
+            `models.AttentionRecognizer`.
         labels: Strings of the labels 1 to V - 1, or a `Tokenizer` of V tokens. Label 0 is the
             blank.
         base: Directory of the versions; created if it is missing.
@@ -76,6 +77,7 @@ def export_recognizer(
             and of the longest recording. The guide shows the first. The default is silence.
         batch_size: Maximum number of recordings in a batch of the server.
         notice: Called with lines that report the progress.
+        search: Further settings of the search of a model with attention.
         files: Contents of further files of the version, by name.
 
     Raises:
@@ -86,10 +88,11 @@ def export_recognizer(
     require_tensorflow()
     base = Path(base)
     check_base(base)
-    functions = recognizer_signatures(model, labels, separator, beam_size, n_best)
+    functions = recognizer_signatures(model, labels, separator, beam_size, n_best, search)
     source, (_, _, *sizes) = audio_signature(model)
     features: list[Any] = sizes
-    recognizer = Recognizer(model, labels, separator=separator, beam_size=beam_size, n_best=n_best)
+    options: dict[str, Any] = {"beam_size": beam_size, "n_best": n_best, "search": search}
+    recognizer = Recognizer(model, labels, separator=separator, **options)
     # One second of samples at 16 kHz, or a hundred steps of features.
     silence = np.zeros((100 if features else 16_000, *features), "float32")
     sounds = [np.asarray(sound, "float32") for sound in examples] or [silence]
@@ -151,6 +154,7 @@ def export_sound_run(
         examples=[samples_of(ids, np.array([ids.shape[1]]))[0] for ids in rows],
         batch_size=search.batch_size,
         notice=notice,
+        search=search,
         files={RECORD_NAME: checkpoint_record([run])},
     )
 
@@ -161,11 +165,12 @@ def recognizer_signatures(
     separator: str,
     beam_size: int | None,
     n_best: int,
+    search: SearchSettings | None = None,
 ) -> dict[str, Any]:
     """Builds the signatures that `export_recognizer` documents."""
     check_labels(model, labels)
     source, shape = audio_signature(model)
-    search = make_ctc_search(beam_size, n_best)
+    find = make_sound_search(model, labels, beam_size, n_best, search)
     inputs: dict[str, Any] = {source: (shape, tf.float32), "lengths": (1, tf.int32)}
 
     @signature(**inputs)
@@ -176,7 +181,7 @@ def recognizer_signatures(
         sounds = tf.pad(sounds, [[0, extra], *[[0, 0]] * (len(shape) - 1)])
         sounds.set_shape(shape)
         lengths = audio_lengths(source, sounds, tf.pad(lengths, [[0, extra]]))
-        result = search(model({source: sounds, "lengths": lengths}))
+        result = find({source: sounds, "lengths": lengths})
         texts = _texts_of(result.labels, labels, separator)
         return {"text": texts[:rows], "score": result.scores[:rows]}
 

@@ -22,7 +22,7 @@ from keras_seq.settings.sequence_models import (
     TransformerLanguageModelSettings,
     TransformerSettings,
 )
-from keras_seq.settings.speech_models import CTCRecognizerSettings
+from keras_seq.settings.speech_models import AttentionRecognizerSettings, CTCRecognizerSettings
 
 FAMILIES: dict[str, type[ModelSection]] = {
     section.model_fields["family"].default: section
@@ -41,6 +41,7 @@ FAMILIES: dict[str, type[ModelSection]] = {
         BackboneClassifierSettings,
         BackboneSeq2SeqSettings,
         CTCRecognizerSettings,
+        AttentionRecognizerSettings,
     )
 }
 

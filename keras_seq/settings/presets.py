@@ -244,6 +244,12 @@ PRESETS: dict[str, dict[str, Any]] = {
         "training": training_values(0.002, 200, 200_000, ema=0.99, every=100, label_smoothing=0.0),
         "search": {"beam_size": 10},
     },
+    "speech-attention": {
+        "task": "speech",
+        "model": model_values("speech-attention"),
+        "training": training_values(0.002, 200, 200_000, ema=0.99, every=100, label_smoothing=0.0),
+        "search": {"beam_size": 4, "max_length_ratio": 0.0},
+    },
     "demo": {
         "tokenizer": {"kind": "unigram", "size": 1000},
         "model": _transformer(2, 128, 256, 4, 0.1, 0.0),
@@ -275,6 +281,7 @@ _LARGEST = {
     "tagger-transformer": "tag-transformer",
     "vae-rnn": "vae",
     "speech-ctc": "speech-ctc",
+    "speech-attention": "speech-attention",
 }
 
 

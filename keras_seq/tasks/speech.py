@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from keras_seq.run import Run
 from keras_seq.settings import Settings
 from keras_seq.settings.search import SearchSettings
+from keras_seq.settings.speech_models import AttentionRecognizerSettings
 from keras_seq.tasks.task import PlainEvaluation, Task, make_model, rows_of_ids
 from keras_seq.text import PAIR, InputError, Tokenizer
 
@@ -15,14 +16,14 @@ if TYPE_CHECKING:
     from keras_seq.tasks.task import Read, TestResult
     from keras_seq.training.validator import Batches, Report
 
-_SEARCH = ("beam_size", "n_best", "batch_size")
+_SEARCH = ("beam_size", "n_best", "batch_size", "max_length", "max_length_ratio")
 
 
 class Speech(Task):
-    """Maps recordings to texts; trained by connectionist temporal classification."""
+    """Maps recordings to texts; trained by CTC, with attention, or both."""
 
     name = "speech"
-    families = ("speech-ctc",)
+    families = ("speech-ctc", "speech-attention")
     usage = "transcribe {} sound.wav"
     data = ("columns", "concatenation", "pairs", "valid_pairs", "sample_rate", "max_seconds")
     without = {
@@ -86,9 +87,10 @@ class Speech(Task):
         )
 
     def objective(self, settings: Settings) -> Any:
-        from keras_seq.training.speech_objective import CTCObjective
+        from keras_seq.training.speech_objective import AttentionObjective, CTCObjective
 
-        return CTCObjective(settings)
+        attends = isinstance(settings.model, AttentionRecognizerSettings)
+        return AttentionObjective(settings) if attends else CTCObjective(settings)
 
     def evaluation(self, run: Run, model: Any, train_model: Any, resumed: str | None) -> Any:
         return SpeechEvaluation(run, model)
@@ -138,7 +140,7 @@ class SpeechEvaluation(PlainEvaluation):
         self.tie_break = "loss"
         self._tokenizer = run.target_tokenizer
         self._sample_count = run.settings.training.sample_count
-        self._recognize = make_recognition(model, run.settings.search.beam_size)
+        self._recognize = make_recognition(model, self._tokenizer, run.settings.search)
 
     def __call__(self, batches: Batches, *, pictures: bool) -> Report:
         from keras_seq.evaluation.text_values import text_values

@@ -97,7 +97,7 @@ ROWS: list[Row] = [
     ),
     Row(
         "AttentionRecognizer-features",
-        make=partial(models.AttentionRecognizer, features=8, **RECOGNIZER),
+        make=partial(models.AttentionRecognizer, features=8, ctc=True, **RECOGNIZER),
         inputs={"features": "BSD", "target": "BT ids"},
         masks={"mask": "S"},
         outputs=["BTV"],

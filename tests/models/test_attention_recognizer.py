@@ -208,3 +208,17 @@ def test_invalid_recognizer_arguments_are_named_in_the_error(arguments, words):
     with pytest.raises(ValueError) as error:
         AttentionRecognizer(**{"vocabulary_size": VOCABULARY, "features": 4, **SMALL, **arguments})
     assert words in str(error.value)
+
+
+def test_ctc_is_a_layer_over_the_listener_and_blank_at_padding():
+    model = made(cell="gru", num_encoder_layers=2, ctc=True)
+    inputs = {"source": SOURCE, "target": TARGET}
+    outputs = {name: numpy_of(value) for name, value in model.with_ctc(inputs).items()}
+    np.testing.assert_allclose(outputs["logits"], numpy_of(model(inputs)), atol=1e-5)
+    weights = {weight.path: numpy_of(weight) for weight in model.weights}
+    kernel, bias = weights["ctc/projection/kernel"], weights["ctc/projection/bias"]
+    for row, length in enumerate(LENGTHS):
+        value, _ = listener(FEATURES[row, :length], weights, "gru", 2)
+        found = outputs["ctc"][row]
+        np.testing.assert_allclose(found[: len(value)], value @ kernel + bias, atol=1e-5)
+        assert (found[len(value) :].argmax(axis=1) == 0).all()

@@ -17,8 +17,9 @@ from keras_seq.serving.http.sounds import read_audio
 from keras_seq.settings import load_settings
 from keras_seq.text import InputError
 
+SHARED = {"data.bucket_width": 4000, "training.batch_tokens": 40_000}
 SMALL = {
-    "data.bucket_width": 4000,
+    **SHARED,
     "model.num_mels": 16,
     "model.frame_step": 0.02,
     "model.frequency_width": 2,
@@ -26,7 +27,6 @@ SMALL = {
     "model.num_layers": 1,
     "model.units": 16,
     "model.dropout": 0.0,
-    "training.batch_tokens": 40_000,
     "training.learning_rate": 0.02,
     "training.schedule": "constant",
     "training.ema": 0.9,
@@ -36,14 +36,14 @@ SMALL = {
 }
 
 
-def train(folder, run, **overrides):
+def train(folder, run, preset="speech-ctc", **overrides):
     values = {
         "data.pairs": str(write_sounds(folder, 60, 1)),
         "data.valid_pairs": str(write_sounds(folder, 12, 2)),
-        **SMALL,
+        **(SMALL if preset == "speech-ctc" else SHARED),
         **{key.replace("__", "."): value for key, value in overrides.items()},
     }
-    settings = load_settings(preset="speech-ctc", overrides=values)
+    settings = load_settings(preset=preset, overrides=values)
     notices = []
     keras_seq.train(settings, run, notice=notices.append)
     return notices
@@ -106,19 +106,53 @@ def test_export_takes_samples_and_gives_the_texts_of_the_run(speech_run, tmp_pat
         export_saved_model(Run.open(run), tmp_path / "served", ids_only=True)
 
 
-@pytest.mark.slow
-def test_resumed_training_ends_with_the_same_weights(tmp_path):
-    """With masks of SpecAugment and dropout, whose seeds are part of the state."""
-    steps = {"training__validate_every": 2, "training__checkpoint_every": 2}
-    options = {"model__dropout": 0.3, "data__concatenation": 0.5, **steps}
-    train(tmp_path / "sounds", tmp_path / "whole", training__max_steps=4, **options)
-    train(tmp_path / "sounds", tmp_path / "parts", training__max_steps=2, **options)
-    train(tmp_path / "sounds", tmp_path / "parts", training__max_steps=4, **options)
+def assert_resume_changes_nothing(folder, options):
+    """Compares the weights of two updates in one training and in two."""
+    options = {"training__validate_every": 1, "training__checkpoint_every": 1, **options}
+    train(folder / "sounds", folder / "whole", training__max_steps=2, **options)
+    train(folder / "sounds", folder / "parts", training__max_steps=1, **options)
+    train(folder / "sounds", folder / "parts", training__max_steps=2, **options)
     whole, parts = (
-        (tmp_path / name / "checkpoints" / "step-00000004" / "weights.safetensors").read_bytes()
+        (folder / name / "checkpoints" / "step-00000002" / "weights.safetensors").read_bytes()
         for name in ("whole", "parts")
     )
     assert whole == parts
+
+
+@pytest.mark.slow
+def test_resumed_training_ends_with_the_same_weights(tmp_path):
+    """With masks of SpecAugment and dropout, whose seeds are part of the state."""
+    options = {"model__dropout": 0.3, "data__concatenation": 0.5}
+    assert_resume_changes_nothing(tmp_path, options)
+
+
+ATTENTIVE = {
+    "preset": "speech-attention",
+    "model__num_mels": 8,
+    "model__num_encoder_layers": 2,
+    "model__embedding_units": 8,
+    "model__encoder_units": 8,
+    "model__decoder_units": 16,
+    "model__attention_units": 8,
+    "search__max_length": 6,
+    "search__beam_size": 2,
+}
+
+
+@pytest.mark.slow
+def test_resumed_training_with_attention_and_ctc_ends_with_the_same_weights(tmp_path):
+    assert_resume_changes_nothing(tmp_path, {**ATTENTIVE, "model__ctc_weight": 0.4})
+
+
+@pytest.mark.slow
+def test_recognizer_with_attention_is_exported(tmp_path):
+    options = {**ATTENTIVE, "model__ctc_weight": 0.0, "training__max_steps": 1}
+    train(tmp_path / "sounds", tmp_path / "run", **options)
+    recognizer = keras_seq.Recognizer.load(tmp_path / "run")
+    assert recognizer([np.zeros(900)]) == [""]
+    # Publishes only if the export gives the texts of the run.
+    version = export_saved_model(Run.open(tmp_path / "run"), tmp_path / "served", verify=4)
+    assert (version / "saved_model.pb").is_file()
 
 
 def prepare(path, **overrides):
