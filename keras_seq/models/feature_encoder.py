@@ -31,14 +31,17 @@ def check_features(arguments: SimpleNamespace) -> None:
 def split_mask(source: Any, arguments: SimpleNamespace) -> tuple[Any, Any]:
     """Returns the masks `(B, S)` of the tokens and of the features that are encoded apart.
 
-    The last `num_features` ids of the source vocabulary are features. Without an encoder of their
-    own they count as tokens, and the second mask is None.
+    The last `num_features` ids of the source vocabulary are features. Without a separate encoder
+    they count as tokens, and the second mask is None. The end token after features is left out:
+    recurrent kernels of a GPU need rows with their padding at the end.
     """
     filled = ops.not_equal(source, 0)
     if arguments.feature_encoder == "none":
         return filled, None
     first = arguments.source_vocabulary_size - arguments.num_features
-    return ops.logical_and(filled, source < first), source >= first
+    features = source >= first
+    before = ops.equal(ops.cumsum(ops.cast(features, "int32"), axis=1), 0)
+    return ops.logical_and(filled, before), features
 
 
 def make_feature_encoder(
@@ -78,8 +81,7 @@ def mean_of_features(x: Any, mask: Any) -> Any:
 def encode_at_the_front(layer: Any, x: Any, mask: Any) -> Any:
     """Runs a recurrent layer over the features alone, which follow the tokens of the source.
 
-    They are moved to the first steps and back, because recurrent kernels of a GPU need rows with
-    their padding at the end.
+    They are moved to the first steps and back, for rows with their padding at the end.
     """
     mask = ops.cast(mask, "int32")
     count = ops.sum(mask, axis=1, keepdims=True)  # (B, 1)

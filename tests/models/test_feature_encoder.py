@@ -1,11 +1,13 @@
 """Features that are encoded apart from the tokens of their source."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from keras import ops
 
 from keras_seq.models import RecurrentSeq2Seq, Transformer
-from keras_seq.models.feature_encoder import encode_at_the_front, mean_of_features
+from keras_seq.models.feature_encoder import encode_at_the_front, mean_of_features, split_mask
 from keras_seq.models.recurrent_encoder import make_bidirectional
 
 KINDS = ("linear", "recurrent", "transformer")
@@ -54,6 +56,20 @@ def test_recurrent_feature_encoder_equals_its_layer_on_the_features_alone():
             ops.convert_to_numpy(alone)[0],
             atol=1e-6,
         )
+
+
+@pytest.mark.jax
+def test_masks_of_tokens_and_features_have_their_padding_at_the_end():
+    arguments = SimpleNamespace(feature_encoder="linear", source_vocabulary_size=20, num_features=5)
+    # With the end token, which batches add.
+    source = np.array([[5, 6, 16, 17, 3, 0], [5, 6, 7, 3, 0, 0]])
+    tokens, features = map(np.asarray, split_mask(ops.convert_to_tensor(source), arguments))
+    np.testing.assert_array_equal(tokens, [[1, 1, 0, 0, 0, 0], [1, 1, 1, 1, 0, 0]])
+    np.testing.assert_array_equal(features, [[0, 0, 1, 1, 0, 0], [0] * 6])
+    arguments.feature_encoder = "none"
+    tokens, features = split_mask(ops.convert_to_tensor(source), arguments)
+    np.testing.assert_array_equal(np.asarray(tokens), source != 0)
+    assert features is None
 
 
 @pytest.mark.jax
