@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import hypothesis
 import pytest
 from filelock import FileLock
 
@@ -19,6 +20,10 @@ from keras_seq.settings import load_settings
 # The CI script .ci/run selects tests by these markers; a test with two would run twice.
 KINDS = ("slow", "process", "docs")
 BACKENDS = ("jax", "torch")
+
+# Other work on the machine must not fail a test.
+hypothesis.settings.register_profile("untimed", deadline=None)
+hypothesis.settings.load_profile("untimed")
 
 
 @functools.cache

@@ -95,7 +95,7 @@ def of_row(rules, row):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CONFIGURATIONS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(drawn=tables)
 def test_constrained_search_equals_plain_python_search(name, drawn):
     model, search, options = searcher(name)
@@ -116,7 +116,7 @@ def test_constrained_search_equals_plain_python_search(name, drawn):
 
 
 @pytest.mark.parametrize(("factor", "normalization"), [(0.3, "gnmt"), (2.0, "average")])
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(drawn=tables)
 def test_coverage_penalty_equals_plain_python_search(factor, normalization, drawn):
     model, search, options = covering(factor, normalization)

@@ -114,7 +114,7 @@ def test_samples_differ_between_seeds_and_repeat_with_one_seed():
     assert results_of(again, 0) == draws[4]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     # Padded to one width below, so that JAX compiles only once.
     ids=st.lists(st.integers(1, 2**31 - 1), min_size=1, max_size=6),

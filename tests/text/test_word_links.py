@@ -27,7 +27,7 @@ def tokenizer(request):
     return Tokenizer.train(TEXT, size=340, kind=request.param)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     words=st.lists(st.tuples(SPACES, WORDS), max_size=8),
     end=st.sampled_from(["", " "]),
