@@ -310,7 +310,7 @@ def choose_preset(shape: CorpusShape, family: str | None = None) -> tuple[str, s
             f"model.family {family!r} needs a preset of KerasHub: give --preset hub:NAME"
         )
     if family not in _SIZES:
-        return _LARGEST[family], "the model's family"
+        return _LARGEST[family], "the task and the model's family"
     for limit, name in _SIZES[family]:
         if pairs <= limit:
             return name, f"the size of the corpus ({pairs:,} pairs, at most {limit:,})"

@@ -298,7 +298,7 @@ def test_the_preset_follows_the_size_of_the_corpus():
     assert reasons == {
         "rnn": "the size of the corpus (10,000,000 pairs, more than 100,000)",
         # This family has one preset for all sizes.
-        "classifier-bag": "the model's family",
+        "classifier-bag": "the task and the model's family",
     }
 
 
