@@ -5,6 +5,9 @@ from __future__ import annotations
 import functools
 import random
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
 
 from keras_seq.data import TokenPair
 
@@ -32,6 +35,9 @@ class Concatenation:
         Translation: A Mystery and a Solution", IWSLT 2021, https://arxiv.org/abs/2105.01691
     """
 
+    # About as many ids are kept in memory; samples of recordings are many.
+    max_ids = 50_000_000
+
     def __init__(
         self,
         rate: float,
@@ -47,20 +53,24 @@ class Concatenation:
 
     def __call__(self, pairs: Iterable[TokenPair]) -> Iterator[TokenPair]:
         """Yields all pairs of the corpus, then the added pairs."""
+        if not self._rate:
+            yield from pairs
+            return
         sample: list[TokenPair] = []
-        count = 0
+        count = ids = 0
         for pair in pairs:
             yield pair
             if not (len(pair.source) and len(pair.target) and pair.weight):
                 continue
             count += 1
-            if len(sample) < _MAX_SAMPLE:
+            if len(sample) < _MAX_SAMPLE and ids < self.max_ids:
                 sample.append(pair)
-            elif (index := self._random.randrange(count)) < _MAX_SAMPLE:
+                ids += len(pair.source) + len(pair.target)
+            elif (index := self._random.randrange(count)) < len(sample):
                 sample[index] = pair
         for _ in range(round(self._rate * count)):
-            count = 2 if self._max_parts == 2 else self._random.randint(2, self._max_parts)
-            joined = functools.reduce(self._join, self._random.choices(sample, k=count))
+            parts = 2 if self._max_parts == 2 else self._random.randint(2, self._max_parts)
+            joined = functools.reduce(self._join, self._random.choices(sample, k=parts))
             if len(joined.source) <= self._longest[0] and len(joined.target) <= self._longest[1]:
                 self.added += 1
                 yield joined
@@ -69,11 +79,18 @@ class Concatenation:
         source_ids, target_ids = self._separators
         sources, targets = len(first.source) + len(source_ids), len(first.target) + len(target_ids)
         return TokenPair(
-            [*first.source, *source_ids, *second.source],
-            [*first.target, *target_ids, *second.target],
+            _chained(first.source, source_ids, second.source),
+            _chained(first.target, target_ids, second.target),
             (first.weight + second.weight) / 2,
             [
                 *first.links,
                 *((source + sources, target + targets) for source, target in second.links),
             ],
         )
+
+
+def _chained(first: Any, separator: Sequence[int], second: Any) -> Any:
+    """Joins ids, as an array if they are arrays."""
+    if isinstance(first, np.ndarray):
+        return np.concatenate([first, np.array(separator, first.dtype), second])
+    return [*first, *separator, *second]

@@ -95,6 +95,8 @@ def _choose_preset(
         survey = survey_sounds(settings.data)
         rate = settings.data.sample_rate or survey.rate
         adjustments = in_proportion_to_sounds(shape.pairs, survey.mean_seconds * rate)
+        # So that the headers are not read again.
+        adjustments["data"]["sample_rate"] = rate
     elif task.has_labels:
         unit = "lines"
         adjustments = in_proportion_to_texts(shape)

@@ -95,19 +95,8 @@ def in_proportion_to_texts(shape: CorpusShape) -> dict[str, Any]:
     texts = max(min(max(shape.pairs / 100, 16), 50), min(shape.pairs / 1000, 256))
     updates_per_epoch = max(1.0, shape.pairs / texts)
     epochs = round(min(max(_TEXTS_READ / shape.pairs, 4), 40))
-    updates = epochs * updates_per_epoch
-    every = max(10, round(updates_per_epoch / 2))
-    return {
-        "training": {
-            "batch_tokens": max(64, round(texts * (shape.tokens + 1))),
-            "warmup_steps": max(20, round(updates / 20)),
-            "ema": round(min(max(1 - 6 / updates, 0.98), 0.998), 4),
-            "max_epochs": epochs,
-            "validate_every": every,
-            "checkpoint_every": every,
-            "patience": 8,
-        }
-    }
+    batch = max(64, round(texts * (shape.tokens + 1)))
+    return {"training": _training(batch, epochs, updates_per_epoch, updates_per_epoch / 2, 8)}
 
 
 def in_proportion_to_sounds(recordings: int, samples: float) -> dict[str, Any]:
@@ -125,22 +114,31 @@ def in_proportion_to_sounds(recordings: int, samples: float) -> dict[str, Any]:
     rows = min(max(recordings / 50, 8), 32)
     updates_per_epoch = max(1.0, recordings * (1 + 3 * added) / rows)
     epochs = round(min(max(_RECORDINGS_READ / recordings, 4), 100))
-    updates = epochs * updates_per_epoch
-    every = max(10, round(updates / 40))
+    batch = min(max(1, round(rows * samples)), 10_000_000)
+    every = epochs * updates_per_epoch / 40
     return {
-        "training": {
-            "batch_tokens": min(max(1, round(rows * samples)), 10_000_000),
-            "warmup_steps": max(20, round(updates / 20)),
-            "ema": round(min(max(1 - 6 / updates, 0.98), 0.998), 4),
-            "max_epochs": epochs,
-            "validate_every": every,
-            "checkpoint_every": every,
-            "patience": 10,
-        },
+        "training": _training(batch, epochs, updates_per_epoch, every, 10),
         "data": {
             "bucket_width": max(1, min(10_000, round(samples / 4))),
             "concatenation": added,
         },
+    }
+
+
+def _training(
+    batch_tokens: int, epochs: int, updates_per_epoch: float, interval: float, patience: int
+) -> dict[str, Any]:
+    """Returns the section `training`, with a validation after each `interval` of updates."""
+    updates = epochs * updates_per_epoch
+    every = max(10, round(interval))
+    return {
+        "batch_tokens": batch_tokens,
+        "warmup_steps": max(20, round(updates / 20)),
+        "ema": round(min(max(1 - 6 / updates, 0.98), 0.998), 4),
+        "max_epochs": epochs,
+        "validate_every": every,
+        "checkpoint_every": every,
+        "patience": patience,
     }
 
 

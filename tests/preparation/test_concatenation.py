@@ -2,6 +2,8 @@
 
 import itertools
 
+import numpy as np
+
 from keras_seq.data import TokenCorpus, TokenPair
 from keras_seq.preparation import prepare_run
 from keras_seq.preparation.concatenation import Concatenation
@@ -62,3 +64,16 @@ def test_a_run_is_prepared_with_them(tmp_path):
     assert "training: 40 of 40 pairs kept" in notices
     assert any(line.startswith("20 training pairs added") for line in notices)
     assert len(TokenCorpus.open(run.valid_directory)) == 1
+
+
+def test_only_some_pairs_are_kept_in_memory():
+    """Recordings are long, so their samples count, and joined ones stay arrays."""
+    joining = Concatenation(1.0, (10, 10), UNKNOWN, seed=1)
+    joining.max_ids = 6
+    # Two pairs of three ids each reach the limit.
+    found = list(joining(PAIRS))
+    assert len({tuple(pair.source[:2]) for pair in found[5:]}) <= 2 and joining.added == 5
+    arrays = [TokenPair(np.array([4, 5], np.uint16), [6])] * 2
+    (_, _, *joined) = Concatenation(1.0, (10, 10), ((), (1,)), seed=1)(arrays)
+    assert joined[0].source.dtype == np.uint16 and joined[0].source.tolist() == [4, 5, 4, 5]
+    assert joined[0].target == [6, 1, 6]

@@ -135,7 +135,7 @@ class Api:
                 f"signature def; the model's: {', '.join(model.signatures)}"
             )
         if _SOUNDS <= set(signature.inputs) and sounds.has_audio(document):
-            # Decoding takes long, and other requests must go on.
+            # Decoding takes long and must not block other requests.
             inputs, by_row = await asyncio.to_thread(sounds.read_audio, document, model.sample_rate)
         else:
             inputs, by_row = tensors.read_inputs(document, signature)
