@@ -18,6 +18,8 @@ REQUIREMENTS = {
     "torch": ("torch==2.13.*", "numpy"),
     "yoyodyne": ("yoyodyne==0.5.27", "torch==2.13.*"),
 }
+# Packages that are required, but not used, and fail to load beside a torch for processors alone.
+UNUSED = {"yoyodyne": ("torchvision",)}
 
 
 class SkippedError(Exception):
@@ -35,6 +37,8 @@ def environment(work: pathlib.Path, name: str) -> str:
             run([sys.executable, "-m", "venv", str(folder)], "no environment can be made")
         install = [str(python), "-m", "pip", "install", "--quiet", *requirements]
         run(install, "it cannot be installed")
+        for package in UNUSED.get(name, ()):
+            run([str(python), "-m", "pip", "uninstall", "--yes", package], "it cannot be installed")
         note.write_text(json.dumps(requirements))
     return str(python)
 

@@ -14,6 +14,7 @@ import keras_seq
 from keras_seq_cli.average import average
 from keras_seq_cli.classify import classify
 from keras_seq_cli.demo import demo
+from keras_seq_cli.detect import detect
 from keras_seq_cli.diagnose import diagnose
 from keras_seq_cli.evaluate import evaluate
 from keras_seq_cli.export import export
@@ -39,8 +40,8 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 COMMANDS = (
-    train, translate, generate, reconstruct, interpolate, classify, tag, transcribe, evaluate,
-    score, likelihood, diagnose, prepare, average, export, serve, demo,
+    train, translate, generate, reconstruct, interpolate, classify, tag, transcribe, detect,
+    evaluate, score, likelihood, diagnose, prepare, average, export, serve, demo,
 )  # fmt: skip
 for command in COMMANDS:
     app.command(no_args_is_help=command is not demo)(command)

@@ -82,7 +82,7 @@ def split_metrics(values: list[str] | None) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-_TASKS = Literal["translate", "language-model", "classify", "tag", "vae", "speech"]
+_TASKS = Literal["translate", "language-model", "classify", "tag", "vae", "speech", "wake-word"]
 
 # Maps each setting to the name, the type and the help text of the option.
 TEXT_OPTIONS: dict[str, tuple[str, Any, str]] = {

@@ -31,6 +31,7 @@ _NAMES = {
     "SettingsError": "settings",
     "Tagger": "inference.tagger",
     "Translator": "inference.translator",
+    "WakeWordDetector": "inference.wake_words",
     "diagnose": "analysis.diagnosis.diagnosing",
     "evaluate": "evaluation.evaluating",
     "export": "serving.saved_model:export_saved_model",
@@ -79,6 +80,7 @@ if TYPE_CHECKING:
     from keras_seq.inference.tagger import Tagger as Tagger
     from keras_seq.inference.translator import Translator as Translator
     from keras_seq.inference.translator import translate as translate
+    from keras_seq.inference.wake_words import WakeWordDetector as WakeWordDetector
     from keras_seq.run import Run as Run
     from keras_seq.runtime.devices import Devices as Devices
     from keras_seq.scoring import score as score

@@ -18,12 +18,12 @@ PEERS = {
     "crfsuite": Peer("crfsuite_tagger", "sklearn-crfsuite"),
     # Half the minutes of ours, with two processors.
     "torch GPT": Peer("torch_gpt", "torch", ("20",)),
-    "yoyodyne attentive LSTM": Peer("yoyodyne_models", "yoyodyne", ("AttentiveLSTM",)),
+    "yoyodyne attentive LSTM": Peer("yoyodyne_models", "yoyodyne", ("SoftAttentionLSTM",)),
     "yoyodyne pointer-generator LSTM": Peer(
         "yoyodyne_models", "yoyodyne", ("PointerGeneratorLSTM",)
     ),
     "yoyodyne rotary Transformer": Peer("yoyodyne_models", "yoyodyne", ("RotaryTransformer",)),
     "yoyodyne rotary pointer-generator Transformer": Peer(
-        "yoyodyne_models", "yoyodyne", ("RotaryPointerGeneratorTransformer",)
+        "yoyodyne_models", "yoyodyne", ("PointerGeneratorRotaryTransformer",)
     ),
 }

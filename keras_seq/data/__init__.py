@@ -13,6 +13,7 @@ from keras_seq.data.sounds import (
     samples_of,
     sound_info,
 )
+from keras_seq.data.spans import Span, parse_spans
 from keras_seq.data.stream import BatchStream
 from keras_seq.data.unseen_tokens import UnseenTokens
 from keras_seq.data.writing import CorpusCounts, TokenPair, write_corpus
@@ -22,12 +23,14 @@ __all__ = [
     "BatchStream",
     "CorpusCounts",
     "PairSampling",
+    "Span",
     "TokenCorpus",
     "TokenPair",
     "UnseenTokens",
     "decode_sound",
     "find_sound",
     "pack",
+    "parse_spans",
     "read_sound",
     "sample_ids",
     "samples_of",

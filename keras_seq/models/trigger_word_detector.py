@@ -41,6 +41,8 @@ class TriggerWordDetector(FunctionalModel):
         num_layers, units: Positive integers.
         dropout: Float in [0, 1), on the inputs of each recurrent layer and on the outputs of the
             last.
+        noise: Optional layer from the dict of samples to other samples in training, such as
+            `RandomNoise`.
         seed: Optional integer, makes the dropout reproducible.
         **kwargs: `name`, and `dtype`, the policy of all layers.
 
@@ -59,7 +61,8 @@ class TriggerWordDetector(FunctionalModel):
     Masks: the outputs have the mask of the frames, taken from the lengths.
 
     Raises:
-        ValueError: If a size is not positive, or the layer of features is not causal.
+        ValueError: If a size is not positive, the layer of features is not causal, or there is
+            noise for a source of features.
 
     Example:
 
@@ -87,6 +90,7 @@ class TriggerWordDetector(FunctionalModel):
         num_layers: int = 1,
         units: int = 64,
         dropout: float = 0.2,
+        noise: Any = None,
         seed: int | None = None,
         **kwargs: Any,
     ) -> None:
@@ -99,7 +103,7 @@ class TriggerWordDetector(FunctionalModel):
                 "causal=True."
             )
         layers = _make_layers(self._arguments)
-        source, x, mask = audio_inputs(features)
+        source, x, mask = audio_inputs(features, noise)
         # The model is causal: real frames are not influenced by padding, even without a mask.
         x = layers.normalization(DropMask(dtype=self._arguments.dtype, name="unmasked")(x))
         logits, _ = _to_logits(layers, layers.convolution(x), [None] * num_layers)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import functools
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from keras_seq.data import TokenPair
-
-# Ids between the two parts of the source, and of the target.
-Separators = tuple[Sequence[int], Sequence[int]]
+from keras_seq.preparation.encoding import Separators
 
 # Size of the sample of a large corpus from which pairs are joined.
 _MAX_SAMPLE = 100_000
@@ -22,9 +20,8 @@ class Concatenation:
     """Adds training pairs that each concatenate random pairs of the corpus, by default two.
 
     Joined pairs show the model longer sequences, other positions and other contexts, which
-    regularizes the attention on small corpora. `separators` are the ids between the parts of each
-    side. Text has the unknown token: without it, tasks that depend on order, such as reversing
-    words, would change.
+    regularizes the attention on small corpora. `separators` returns the ids between two parts of
+    each side; see `Encoder`.
 
     `rate` is the number of added pairs for each pair of the corpus, and `max_parts` the largest
     number of pairs in one of them. Joined pairs longer than `longest`, the maximum lengths of both
@@ -42,7 +39,7 @@ class Concatenation:
         self,
         rate: float,
         longest: tuple[int, int],
-        separators: Separators,
+        separators: Callable[[random.Random], Separators],
         seed: int,
         max_parts: int = 2,
     ) -> None:
@@ -76,7 +73,7 @@ class Concatenation:
                 yield joined
 
     def _join(self, first: TokenPair, second: TokenPair) -> TokenPair:
-        source_ids, target_ids = self._separators
+        source_ids, target_ids = self._separators(self._random)
         sources, targets = len(first.source) + len(source_ids), len(first.target) + len(target_ids)
         return TokenPair(
             _chained(first.source, source_ids, second.source),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
@@ -11,6 +12,9 @@ from keras_seq.data import TokenPair
 from keras_seq.text import UNK_ID, Example, Tokenizer, link_tokens, tokens_of_words
 
 CHUNK_PAIRS = 4096
+
+# Ids between the two parts of the source, and of the target.
+Separators = tuple[Sequence[int], Sequence[int]]
 
 
 class Encoded(NamedTuple):
@@ -35,15 +39,16 @@ class Encoder(Protocol):
         features, token_features: Whether the pairs have features, as for `write_corpus`.
         num_source_ids: Number of source ids that are not of the vocabulary, such as samples of a
             recording; 0 for tokens.
-        separators, max_parts: Ids between joined pairs, of source and target, and the largest
-            number of joined pairs; see `Concatenation`.
+        max_parts: The largest number of joined pairs; see `Concatenation`.
     """
 
     features: bool
     token_features: int
     num_source_ids: int
-    separators: tuple[Sequence[int], Sequence[int]]
     max_parts: int
+
+    def separators(self, generator: random.Random) -> Separators:
+        """Returns the ids between two joined pairs, of source and target."""
 
     def encode(self, chunk: Sequence[Example]) -> Encoded:
         """Returns the ids of some pairs of lines."""
@@ -59,7 +64,6 @@ class PairEncoder:
     features = False
     token_features = 0
     num_source_ids = 0
-    separators: tuple[Sequence[int], Sequence[int]] = ((UNK_ID,), (UNK_ID,))
     max_parts = 2
 
     def __init__(
@@ -68,6 +72,10 @@ class PairEncoder:
         self.source = source
         self.target = target
         self.longest = max_source_length, max_target_length
+
+    def separators(self, generator: random.Random) -> Separators:
+        """Returns the unknown token for both sides; without it, tasks such as reversal change."""
+        return (UNK_ID,), (UNK_ID,)
 
     def encode(self, chunk: Sequence[Example]) -> Encoded:
         """Returns the ids of some pairs of lines."""

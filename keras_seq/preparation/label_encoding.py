@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from keras_seq.data import TokenPair
-from keras_seq.preparation.encoding import Encoded
+from keras_seq.preparation.encoding import Encoded, Separators
 from keras_seq.text import (
     INSIDE_ID,
     WORD_CHARACTERS,
@@ -22,8 +23,10 @@ class _LabeledEncoder:
     """Base class of encoders of labeled text, of which no two lines are joined."""
 
     num_source_ids = 0
-    separators: tuple[Sequence[int], Sequence[int]] = ((), ())
     max_parts = 2
+
+    def separators(self, generator: random.Random) -> Separators:
+        return (), ()
 
 
 class LabelEncoder(_LabeledEncoder):

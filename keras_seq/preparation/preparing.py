@@ -157,12 +157,11 @@ class _Preparation:
         copy_initial_checkpoint(self.run, self.base, self.notice)
         settings = self.run.settings
         encoder = TASKS[settings.task].encoder(settings, source, target, self.read)
-        data = settings.data
-        longest_source = TASKS[settings.task].max_source_length(settings)
+        longest_source, longest_target = self._max_lengths()
         write = functools.partial(
             write_corpus,
             max_source_length=longest_source,
-            max_target_length=longest_source if self.has_labels else data.max_target_length,
+            max_target_length=longest_target,
             vocabulary_size=max(
                 source.vocabulary_size, target.vocabulary_size, encoder.num_source_ids
             ),
@@ -226,9 +225,12 @@ class _Preparation:
                 losses.add(encoded)
                 yield from encoded.pairs
 
-        longest = TASKS[settings.task].max_source_length(settings), data.max_target_length
         join = Concatenation(
-            data.concatenation, longest, encoder.separators, settings.seed, encoder.max_parts
+            data.concatenation,
+            self._max_lengths(),
+            encoder.separators,
+            settings.seed,
+            encoder.max_parts,
         )
         written = write(
             self.run.train_directory,
@@ -246,6 +248,12 @@ class _Preparation:
                 f"{join.added:,} training pairs added, each of joined pairs (data.concatenation)"
             )
         losses.report(self.notice)
+
+    def _max_lengths(self) -> tuple[int, int]:
+        """Returns the largest numbers of ids of a source and of a target."""
+        settings = self.run.settings
+        task = TASKS[settings.task]
+        return task.max_source_length(settings), task.max_target_length(settings)
 
     def _packed(self, pairs: Iterable[TokenPair]) -> Iterator[TokenPair]:
         """Yields pieces of the text of all lines; empty lines are part of the text."""

@@ -117,7 +117,8 @@ class VocabularyLearner(NamedTuple):
             self.notice(description)
             return tokenizer, labels
         if TASKS[self.settings.task].reads_sounds:
-            transcripts = (pair.target for pair in self._weighted())
+            transcript = TASKS[self.settings.task].transcript
+            transcripts = (transcript(pair.target) for pair in self._weighted())
             tokenizer = self._learn(transcripts, "target", "", str(self.files))
             return tokenizer, tokenizer
         if self.settings.tokenizer.joint or self.settings.model.copies:

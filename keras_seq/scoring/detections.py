@@ -60,19 +60,20 @@ class DetectionCounts(Counts):
 
 
 def count_detections(
-    found: Sequence[float], true: Sequence[float], tolerance: float
+    found: Sequence[float], true: Sequence[float], tolerance: float, early: float = 0.0
 ) -> DetectionCounts:
     """Counts correct detections.
 
-        correct: true <= found <= true + tolerance
+        correct: true - early <= found <= true + tolerance
 
     An occurrence is matched with the earliest unmatched detection, which maximizes the number of
-    matches because the tolerance is constant.
+    matches because the tolerances are constant.
 
     Args:
         found: Sorted times of the detections, in frames or seconds.
         true: Sorted end times of the occurrences.
         tolerance: Maximum delay of a detection.
+        early: Maximum time of a detection before the end of its occurrence.
 
     Example:
 
@@ -81,7 +82,7 @@ def count_detections(
     """
     correct = place = 0
     for time in true:
-        while place < len(found) and found[place] < time:
+        while place < len(found) and found[place] < time - early:
             place += 1
         if place < len(found) and found[place] <= time + tolerance:
             correct += 1

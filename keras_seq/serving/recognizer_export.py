@@ -9,29 +9,22 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.core.framework import tensor_pb2, types_pb2
 
-from keras_seq.data import TokenCorpus, samples_of
 from keras_seq.inference.recognizer import (
     Recognizer,
     audio_lengths,
     check_labels,
-    pad_audio,
 )
 from keras_seq.inference.sound_search import audio_signature, make_sound_search
 from keras_seq.run import Run
 from keras_seq.run.models import load_model
-from keras_seq.serving.graph_file.operations import operations
-from keras_seq.serving.guide import write_guide
 from keras_seq.serving.http.versions import RECORD_NAME
-from keras_seq.serving.publishing import check_base, checkpoint_record, publish_version
+from keras_seq.serving.publishing import check_base, checkpoint_record
 from keras_seq.serving.recognizer_guide import recognizer_guide
 from keras_seq.serving.signature_module import SignatureModule, require_tensorflow, signature
+from keras_seq.serving.sound_publishing import Examples, publish_sound_model, validation_sounds
 from keras_seq.serving.text_graph import TextGraph
-from keras_seq.serving.verification import verify_saved_model
-from keras_seq.serving.warmup import write_warmup_tensors
 from keras_seq.settings import SearchSettings, Settings
-from keras_seq.storage import write_file
 from keras_seq.text import Tokenizer
 
 # Shape letters: B batch, N n-best, L labels.
@@ -97,38 +90,21 @@ def export_recognizer(
     silence = np.zeros((100 if features else 16_000, *features), "float32")
     sounds = [np.asarray(sound, "float32") for sound in examples] or [silence]
     expected = recognizer(sounds)
-    by_name = {f"recording {number}": sound for number, sound in enumerate(sounds)}
-
-    def encode(names: Sequence[str]) -> dict[str, list[Any]]:
-        padded, lengths = pad_audio([by_name[name] for name in names])
-        return {source: padded.tolist(), "lengths": lengths.tolist()}
-
-    def write(version: Path) -> None:
-        SignatureModule(model, functions).save(version)
-        for name, content in (files or {}).items():
-            write_file(version / name, content)
-        names = list(by_name)
-        # Only a tokenizer needs operations of tensorflow-text.
-        needs_text = isinstance(labels, Tokenizer)
-        seconds = verify_saved_model(
-            version,
-            names,
-            expected,
-            batch_size=1,
-            requests=encode,
-            encode=None if needs_text else encode,
-        )
-        if notice and len(examples):
-            notice(f"{len(examples)} recordings come out as in Python; loaded in {seconds:.2f} s")
-        write_warmup_tensors(version, _warmup_requests(source, features, sounds, batch_size))
-
-    version = publish_version(base, write)
     guide = recognizer_guide(base.resolve().name, source, sounds[0], expected[0], n_best)
-    write_guide(base, guide, operations(version), batch_size, tf.__version__)
-    return version
+    return publish_sound_model(
+        SignatureModule(model, functions),
+        base,
+        Examples(source, sounds, expected),
+        guide,
+        batch_size=batch_size,
+        # Only a tokenizer needs operations of tensorflow-text.
+        needs_text=isinstance(labels, Tokenizer),
+        notice=notice if len(examples) else None,
+        files=files or {},
+    )
 
 
-def export_sound_run(
+def export_recognizer_run(
     run: Run,
     base: str | os.PathLike[str],
     settings: Settings,
@@ -143,15 +119,13 @@ def export_sound_run(
     """
     model = load_model(run, which)
     search = settings.search
-    corpus = TokenCorpus.open(run.valid_directory)
-    rows = [corpus.source(i)[None] for i in range(min(verify, len(corpus)))]
     return export_recognizer(
         model,
         run.target_tokenizer,
         base,
         beam_size=search.beam_size if search.beam_size > 1 else None,
         n_best=search.n_best,
-        examples=[samples_of(ids, np.array([ids.shape[1]]))[0] for ids in rows],
+        examples=validation_sounds(run, verify),
         batch_size=search.batch_size,
         notice=notice,
         search=search,
@@ -203,24 +177,3 @@ def _texts_of(ids: Any, labels: Sequence[str] | Tokenizer, separator: str) -> An
     at_start = tf.range(tf.shape(ids)[2]) == 0
     pieces = tf.where(at_start, tf.gather(first, ids), tf.gather(later, ids))  # (B, N, L)
     return tf.strings.reduce_join(pieces, axis=2)
-
-
-def _warmup_requests(
-    source: str, features: Sequence[Any], sounds: Sequence[np.ndarray], rows: int
-) -> list[dict[str, Any]]:
-    """Builds requests of one row and of a full batch, with the minimum and maximum length.
-
-    The requests contain silence, because a `TensorProto` stores a constant value only once.
-    """
-    lengths = sorted(len(sound) for sound in sounds if len(sound)) or [1]
-    requests = []
-    for count in (1, rows):
-        for length in (lengths[0], lengths[-1]):
-            silence = tensor_pb2.TensorProto(
-                dtype=types_pb2.DT_FLOAT,
-                tensor_shape=tf.TensorShape([count, length, *features]).as_proto(),
-                float_val=[0.0],
-            )
-            ends = tf.make_tensor_proto([length] * count, tf.int32)
-            requests.append({source: silence, "lengths": ends})
-    return requests

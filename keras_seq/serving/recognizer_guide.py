@@ -10,7 +10,7 @@ import numpy as np
 
 from keras_seq.serving.guide import GuideParts
 
-_PADDING = """\
+PADDING = """\
 # Recordings are padded to equal lengths. The padding is not recognized, because `lengths` says
 # where each recording ends.
 pad_variable_length_inputs: true"""
@@ -45,22 +45,41 @@ def recognizer_guide(
 
     `source` is the name of the input, "samples" or "features".
     """
+    return sound_request(
+        folder,
+        source,
+        example,
+        writer="`keras_seq.serving.export_recognizer`",
+        purpose="takes audio and returns text",
+        padding=PADDING,
+        rest_print="""\
+    outputs = json.load(response)["outputs"]
+for text, score in zip(outputs["text"], outputs["score"]):
+    print(text, score)""",
+        output="text",
+        example_output=example_output,
+        description=_DESCRIPTION.format(
+            source_description=_SOURCES[source].format(width=example.shape[-1]),
+            n_best=n_best,
+            silence=", or of samples that are all 0," if source == "samples" else "",
+        ),
+    )
+
+
+def sound_request(folder: str, source: str, example: np.ndarray, **parts: Any) -> GuideParts:
+    """Returns a guide whose example request, `example.json`, is a recording.
+
+    `parts` are the fields of `GuideParts` that the request does not decide.
+    """
     path = json.dumps(f"{folder}/serving/example.json", ensure_ascii=False)
     request = {"inputs": {source: [_numbers(example)], "lengths": [len(example)]}}
     return GuideParts(
-        writer="`keras_seq.serving.export_recognizer`",
-        purpose="takes audio and returns text",
         items="recordings",
-        padding=_PADDING,
         curl_data=f"@{shlex.quote(folder)}/serving/example.json",
         rest_intro="`example.json` contains a request with one recording.\n\n",
         rest_body=f"""\
 with open({path}, "rb") as example:
     body = example.read()""",
-        rest_print="""\
-    outputs = json.load(response)["outputs"]
-for text, score in zip(outputs["text"], outputs["score"]):
-    print(text, score)""",
         grpc_import="import json\n\n",
         grpc_read=f"""\
 with open({path}, "rb") as example:
@@ -69,14 +88,8 @@ with open({path}, "rb") as example:
         grpc_inputs=f"""\
 request.inputs["{source}"].CopyFrom(tf.make_tensor_proto(inputs["{source}"], tf.float32))
 request.inputs["lengths"].CopyFrom(tf.make_tensor_proto(inputs["lengths"], tf.int32))""",
-        output="text",
-        example_output=example_output,
-        description=_DESCRIPTION.format(
-            source_description=_SOURCES[source].format(width=example.shape[-1]),
-            n_best=n_best,
-            silence=", or of samples that are all 0," if source == "samples" else "",
-        ),
         files={"example.json": json.dumps(request) + "\n"},
+        **parts,
     )
 
 

@@ -16,7 +16,6 @@ from keras_seq.serving.graph_file.operations import operations
 from keras_seq.serving.guide import text_guide, write_guide
 from keras_seq.serving.http.versions import RECORD_NAME
 from keras_seq.serving.publishing import check_base, checkpoint_record, publish_version
-from keras_seq.serving.recognizer_export import export_sound_run
 from keras_seq.serving.signature_module import require_tensorflow
 from keras_seq.serving.verification import verify_saved_model
 from keras_seq.serving.warmup import write_warmup
@@ -86,8 +85,10 @@ def export_saved_model(
         )
     if TASKS[settings.task].reads_sounds:
         if ensemble or ids_only:
-            raise InputError("a recognizer of speech has no ensembles and reads no ids")
-        return export_sound_run(run, base, settings, which=which, verify=verify, notice=notice)
+            raise InputError("a model of recordings has no ensembles and reads no ids")
+        options = {"which": which, "verify": verify, "notice": notice}
+        exported: Path = TASKS[settings.task].export(run, base, settings, **options)
+        return exported
     runs = open_ensemble(run, ensemble, which, notice)
     model = load_ensemble(runs, which)
     exporter: Exporter = TASKS[settings.task].exporter(run, settings)

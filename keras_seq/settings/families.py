@@ -22,7 +22,11 @@ from keras_seq.settings.sequence_models import (
     TransformerLanguageModelSettings,
     TransformerSettings,
 )
-from keras_seq.settings.speech_models import AttentionRecognizerSettings, CTCRecognizerSettings
+from keras_seq.settings.speech_models import (
+    AttentionRecognizerSettings,
+    CTCRecognizerSettings,
+    WakeWordSettings,
+)
 
 FAMILIES: dict[str, type[ModelSection]] = {
     section.model_fields["family"].default: section
@@ -42,6 +46,7 @@ FAMILIES: dict[str, type[ModelSection]] = {
         BackboneSeq2SeqSettings,
         CTCRecognizerSettings,
         AttentionRecognizerSettings,
+        WakeWordSettings,
     )
 }
 

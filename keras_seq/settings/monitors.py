@@ -19,6 +19,7 @@ MonitorName = Literal[
     "accuracy",
     "macro_f1",
     "entity_f1",
+    "f1",
     "elbo",
     "reconstruction",
 ]
@@ -67,6 +68,7 @@ MONITORS: Mapping[str, Monitor] = MappingProxyType(
         "accuracy": Monitor("accuracy", worst=0.0, digits=4),
         "macro_f1": Monitor("macro F1", worst=0.0, digits=4),
         "entity_f1": Monitor("entity F1", worst=0.0, digits=4),
+        "f1": Monitor("F1", worst=0.0, digits=4),
         "elbo": Monitor("evidence lower bound"),
         "reconstruction": Monitor("reconstruction loss", lower_is_better=True, digits=4),
     }
@@ -76,6 +78,7 @@ METRICS: Mapping[str, Monitor] = MappingProxyType(
     {
         **MONITORS,
         "bits_per_character": Monitor("bits per character", lower_is_better=True, digits=3),
+        "false_alarms": Monitor("false alarms per hour", lower_is_better=True),
         "calibration_error": Monitor("calibration error", lower_is_better=True, digits=4),
     }
 )

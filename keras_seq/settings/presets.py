@@ -250,6 +250,12 @@ PRESETS: dict[str, dict[str, Any]] = {
         "training": training_values(0.002, 200, 200_000, ema=0.99, every=100, label_smoothing=0.0),
         "search": {"beam_size": 4, "max_length_ratio": 0.0},
     },
+    "wake-word": {
+        "task": "wake-word",
+        "tokenizer": {"kind": "word"},
+        "model": model_values("wake-word"),
+        "training": training_values(0.003, 200, 200_000, ema=0.99, every=100, label_smoothing=0.0),
+    },
     "demo": {
         "tokenizer": {"kind": "unigram", "size": 1000},
         "model": _transformer(2, 128, 256, 4, 0.1, 0.0),
@@ -282,6 +288,7 @@ _LARGEST = {
     "vae-rnn": "vae",
     "speech-ctc": "speech-ctc",
     "speech-attention": "speech-attention",
+    "wake-word": "wake-word",
 }
 
 

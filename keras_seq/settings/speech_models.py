@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from pydantic import Field
+
 from keras_seq.settings.section import ModelSection, a_choice, a_family, a_number, a_share
 
 
@@ -99,3 +101,52 @@ class AttentionRecognizerSettings(SpeechSettings):
 
     def min_parameters(self) -> int:
         return 6 * self.encoder_units**2 * self.num_encoder_layers
+
+
+class WakeWordSettings(ModelSection):
+    """The shape of a `TriggerWordDetector`, its features and the noise of its training."""
+
+    model_class = "keras_seq.models:TriggerWordDetector"
+    family: Literal["wake-word"] = a_family("wake-word")
+    num_mels: int = a_number(40, 1, 1024, "Mel bands of a step of features.")
+    frame_length: float = a_number(0.032, 0.001, 1, "Window of a step of features, in seconds.")
+    frame_step: float = a_number(0.016, 0.001, 1, "Time between steps of features, in seconds.")
+    kernel_size: int = a_number(5, 1, 1000, "Steps that the convolution reads.")
+    num_layers: int = a_number(1, 1, 100, "Number of layers.")
+    units: int = a_number(64, 1, 16_384, "Units of a layer.")
+    dropout: float = a_share(0.2, "Dropout rate between layers.")
+    detection_seconds: float = a_number(
+        0.4, 0.05, 10, "Time after the end of a word in which it is detected, in seconds."
+    )
+    noise_rate: float = Field(
+        default=0.8, ge=0, le=1, description="Share of recordings with noise in training."
+    )
+    least_noise: float = a_number(
+        50.0, -20, 200, "Largest signal-to-noise ratio of the noise in training, in decibels."
+    )
+    most_noise: float = a_number(
+        5.0, -20, 200, "Least signal-to-noise ratio of the noise in training, in decibels."
+    )
+
+    def arguments(self) -> dict[str, Any]:
+        return self.model_dump(include={"kernel_size", "num_layers", "units", "dropout"})
+
+    def step_samples(self, rate: int) -> int:
+        """Samples of a step of features."""
+        return round(self.frame_step * rate)
+
+    @property
+    def detection_steps(self) -> int:
+        """Steps of features in which a word is detected after its end."""
+        return max(1, round(self.detection_seconds / self.frame_step))
+
+    @property
+    def embedding_width(self) -> int:
+        return self.num_mels
+
+    @property
+    def activations(self) -> int:
+        return 4 * self.units * self.num_layers
+
+    def min_parameters(self) -> int:
+        return 3 * self.units**2 * self.num_layers

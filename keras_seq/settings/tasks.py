@@ -48,6 +48,10 @@ class TaskSpec:
         """The name of the command that uses a run."""
         return self.usage.split()[0]
 
+    def transcript(self, target: str) -> str:
+        """Returns the text of a target of a recording, of which the vocabulary is learned."""
+        return target
+
 
 class _Tasks(Mapping[str, Any]):
     """Tasks by name, imported at first use because their modules import the settings."""
@@ -88,6 +92,7 @@ TASKS = _Tasks(
         "tag": "keras_seq.tasks.tagging",
         "vae": "keras_seq.tasks.vae",
         "speech": "keras_seq.tasks.speech",
+        "wake-word": "keras_seq.tasks.wake_word",
     }
 )
 

@@ -65,6 +65,9 @@ class LabelTask(Task):
     has_labels = True
     metrics: tuple[str, ...] = ("accuracy", "macro_f1")
 
+    def max_target_length(self, settings: Settings) -> int:
+        return self.max_source_length(settings)
+
     def model(
         self, settings: Settings, source_size: int, target_size: int, dtype: Any, **options: Any
     ) -> Any:

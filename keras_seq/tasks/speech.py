@@ -6,71 +6,37 @@ from typing import TYPE_CHECKING, Any
 
 from keras_seq.run import Run
 from keras_seq.settings import Settings
-from keras_seq.settings.search import SearchSettings
 from keras_seq.settings.speech_models import AttentionRecognizerSettings
-from keras_seq.tasks.task import PlainEvaluation, Task, make_model, rows_of_ids
-from keras_seq.text import PAIR, InputError, Tokenizer
+from keras_seq.tasks.sounds import SoundTask, recording_folders, refused_settings, sample_rate
+from keras_seq.tasks.task import PlainEvaluation, make_model
+from keras_seq.text import Tokenizer
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from keras_seq.evaluation.values import TestSet
     from keras_seq.tasks.task import Read, TestResult
     from keras_seq.training.validator import Batches, Report
 
-_SEARCH = ("beam_size", "n_best", "batch_size", "max_length", "max_length_ratio")
 
-
-class Speech(Task):
+class Speech(SoundTask):
     """Maps recordings to texts; trained by CTC, with attention, or both."""
 
     name = "speech"
     families = ("speech-ctc", "speech-attention")
     usage = "transcribe {} sound.wav"
-    data = ("columns", "concatenation", "pairs", "valid_pairs", "sample_rate", "max_seconds")
-    without = {
-        key: "the source is sound"
-        for key in (
-            "tokenizer.joint",
-            "data.max_source_length",
-            "training.word_dropout",
-            "training.source_word_dropout",
-            "training.subword_alpha",
-            "training.scheduled_sampling",
-            "training.guided_alignment",
-            "training.source_embeddings",
-            "training.target_embeddings",
-            "training.from_run_vocabulary",
-            "training.validation_beam_size",
-            "data.alignments",
-            *(f"search.{key}" for key in SearchSettings.model_fields if key not in _SEARCH),
-        )
-    }
-    reads_sounds = True
-    roles = PAIR
+    without = refused_settings(
+        "beam_size", "n_best", "batch_size", "max_length", "max_length_ratio"
+    )
     metrics = ("wer", "cer", "exact")
     monitors = ("wer", "cer", "exact", "loss")
 
-    def complete(self, settings: Settings) -> Settings:
-        """Sets the sampling rate to that of the first recording."""
-        from keras_seq.preparation.sound_encoding import survey_sounds
-
-        if settings.data.sample_rate is not None:
-            return settings
-        update = {"sample_rate": survey_sounds(settings.data).rate}
-        return settings.model_copy(update={"data": settings.data.model_copy(update=update)})
-
-    def max_source_length(self, settings: Settings) -> int:
-        return round(sample_rate(settings) * settings.data.max_seconds)
-
     def encoder(self, settings: Settings, source: Tokenizer, target: Any, read: Read) -> Any:
-        from keras_seq.preparation.sound_encoding import SoundEncoder, sound_folders
+        from keras_seq.preparation.sound_encoding import SoundEncoder
 
-        data = settings.data
-        folders = list(
-            dict.fromkeys((*sound_folders(data.pairs), *sound_folders(data.valid_pairs)))
-        )
-        return SoundEncoder(
-            target, folders, sample_rate(settings), data.max_seconds, data.max_target_length
-        )
+        data, rate = settings.data, sample_rate(settings)
+        folders = recording_folders(settings)
+        return SoundEncoder(target, folders, rate, data.max_seconds, data.max_target_length)
 
     def model(self, settings: Settings, source_size: int, target_size: int, dtype: Any) -> Any:
         from keras_seq.layers import LogMelSpectrogram, SpecAugment
@@ -95,12 +61,10 @@ class Speech(Task):
     def evaluation(self, run: Run, model: Any, train_model: Any, resumed: str | None) -> Any:
         return SpeechEvaluation(run, model)
 
-    def preview(self, run: Run, batch: Any, rows: int) -> list[str]:
-        texts = run.target_tokenizer.decode(rows_of_ids(batch["target_output"][:rows]))
-        count, samples = batch["source"].shape
-        seconds = samples / sample_rate(run.settings)
-        head = f"first batch        {count} recordings, {seconds:.2f} seconds"
-        return [head, *(f"  text             {text}" for text in texts)]
+    def export(self, run: Run, base: Any, settings: Settings, **options: Any) -> Path:
+        from keras_seq.serving.recognizer_export import export_recognizer_run
+
+        return export_recognizer_run(run, base, settings, **options)
 
     def evaluate(self, test: TestSet) -> TestResult:
         from keras_seq.evaluation.text_values import text_values
@@ -120,14 +84,6 @@ class Speech(Task):
         outputs = [most_frequent_text(test.run)] * len(test.references)
         values = text_values(outputs, test.references, test.metrics, "auto", None)
         return Baseline("most frequent text", values)
-
-
-def sample_rate(settings: Settings) -> int:
-    """Returns the sampling rate of a prepared run."""
-    rate = settings.data.sample_rate
-    if rate is None:
-        raise InputError("data.sample_rate: received none, expected the rate of the recordings")
-    return rate
 
 
 class SpeechEvaluation(PlainEvaluation):

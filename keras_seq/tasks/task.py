@@ -40,6 +40,10 @@ class Task(TaskSpec):
         data = settings.data
         return data.max_target_length if self.autoencoding else data.max_source_length
 
+    def max_target_length(self, settings: Settings) -> int:
+        """Returns the largest number of ids of a target; longer ones are dropped."""
+        return settings.data.max_target_length
+
     def encoder(self, settings: Settings, source: Tokenizer, target: Any, read: Read) -> Encoder:
         """Returns the encoder of lines to ids. `read` reads the training text."""
         from keras_seq.preparation.encoding import PairEncoder

@@ -14,7 +14,7 @@ from .letter_trigrams import letter_trigrams, trigram_ids
 from .normalization import Form, TextRules
 from .pair_files import Example, PairFiles, expand_names
 from .reading import check_readable, check_same_length, count_lines, read_lines, read_pairs
-from .special_ids import BOS_ID, EOS_ID, INSIDE_ID, PAD_ID, UNK_ID
+from .special_ids import BOS_ID, EOS_ID, FIRST_WORD, INSIDE_ID, PAD_ID, UNK_ID
 from .statistics import LineCounter, LineStatistics
 from .tables import read_table
 from .tagged_words import WordTokens, word_tokens, words_of
@@ -29,6 +29,7 @@ __all__ = [
     "BOS_ID",
     "EOS_ID",
     "FIRST_LABEL",
+    "FIRST_WORD",
     "INSIDE_ID",
     "LABELED",
     "PAD_ID",

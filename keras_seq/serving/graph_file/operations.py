@@ -27,7 +27,7 @@ TEXT = SENTENCEPIECE | WORD_PIECES
 # excludes XLA (disabled in stock servers), Python, and file access except to restore variables. It
 # contains full names instead of patterns, so that every new operation is reviewed.
 _TENSORFLOW = """
-    Abs AddN AddV2 All Any ArgMax AssignVariableOp BatchMatMulV2 BiasAdd Bitcast BitwiseAnd
+    Abs Add AddN AddV2 All Any ArgMax AsString AssignVariableOp BatchMatMulV2 BiasAdd Bitcast BitwiseAnd
     BitwiseXor BroadcastArgs BroadcastTo Cast ClipByValue ConcatV2 Const Conv2D Cos Cumsum
     DenseBincount DisableCopyOnRead Einsum Elu Equal Erf Erfc Exp ExpandDims Fill Floor FloorDiv
     FloorMod Gather GatherNd GatherV2 Greater GreaterEqual Identity IdentityN If Imag IsFinite IsInf
