@@ -24,7 +24,8 @@ def evaluate(
     pairs: Annotated[
         str | None,
         typer.Option(
-            help="source<TAB>target lines, for translate, - for stdin; path<TAB>text, for speech."
+            help="source<TAB>target lines, for translate, - for stdin; path<TAB>text, for speech; "
+            "path<TAB>spans, for wake-word."
         ),
     ] = None,
     source: Annotated[
@@ -70,8 +71,9 @@ def evaluate(
 
     Metrics: exact, cer, wer, chrf, bleu and ter of translations; perplexity and bits_per_character
     of a language model; accuracy, macro_f1 and calibration_error of a classifier; accuracy,
-    macro_f1 and entity_f1 of a tagger; wer, cer and exact of a speech recognizer. The metric that
-    selects the best checkpoint is printed first. The scores of the best checkpoint and of a
+    macro_f1 and entity_f1 of a tagger; wer, cer and exact of a speech recognizer; f1 and
+    false_alarms of a wake word detector. The metric that selects the best checkpoint is printed
+    first. The scores of the best checkpoint and of a
     baseline that needs no model are added to the model card, README.md in the run directory.
     """
     from keras_seq.evaluation import EvaluationFiles, check_options, evaluation_metrics

@@ -97,7 +97,7 @@ TEXT_OPTIONS: dict[str, tuple[str, Any, str]] = {
         "pairs",
         str,
         "source<TAB>target lines, or CSV, instead of --source and --target; for speech "
-        "path<TAB>text lines.",
+        "path<TAB>text lines, for wake-word path<TAB>spans.",
     ),
     "data.text": ("text", str, "Lines of text, for language-model and vae."),
     "data.labeled": (

@@ -37,3 +37,26 @@ def write_sounds(folder, count, seed):
     path = folder / f"{seed}.tsv"
     path.write_text("".join(lines))
     return path
+
+
+def write_streams(folder, count, seed):
+    """Writes recordings of two to four tones, and the file with the spans of the high ones."""
+    folder.mkdir(parents=True, exist_ok=True)
+    generator = np.random.default_rng(seed)
+    lines = []
+    for number in range(count):
+        parts, spans, time = [], [], 0
+        for word in generator.choice(sorted(PITCHES), generator.integers(2, 5)).tolist():
+            times = np.arange(generator.integers(1000, 1500)) / RATE
+            gap = np.zeros(generator.integers(1800, 2400))
+            parts += [np.sin(2 * np.pi * PITCHES[word] * times), gap]
+            if word == "high":
+                spans.append(f"high:{time / RATE:.4f}-{(time + len(times)) / RATE:.4f}")
+            time += len(times) + len(gap)
+        samples = np.concatenate(parts) + generator.normal(scale=0.01, size=time)
+        name = f"{seed}-{number}.wav"
+        write_wave(folder / name, np.round(samples * 2**14)[:, None])
+        lines.append(f"{name}\t{' '.join(spans) or '-'}\n")
+    path = folder / f"{seed}.tsv"
+    path.write_text("".join(lines))
+    return path

@@ -319,6 +319,8 @@ def rendered_presets():
                 f"{model.members} x {model.filters} filters of the widths "
                 f"{', '.join(map(str, model.widths))} over words and their characters"
             )
+        elif hasattr(model, "kernel_size"):
+            shape = f"GRU, {model.num_layers} x {model.units}, over a causal convolution"
         else:
             shape = f"mean of embeddings, width {model.embedding_units}"
         kind = "" if settings.task == "translate" else f"{KINDS[settings.task]}: "
@@ -332,6 +334,7 @@ KINDS = {
     "tag": "tagger",
     "vae": "variational autoencoder",
     "speech": "speech recognizer",
+    "wake-word": "wake word detector",
 }
 
 

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from sound_files import write_sounds
+from sound_files import write_sounds, write_streams
 
 pytestmark = pytest.mark.docs
 
@@ -17,21 +17,20 @@ SMALL = {
     "model.num_mels": 8,
     "model.num_layers": 1,
     "model.units": 8,
-    "model.convolution_units": 8,
 }
 
 
 def test_commands_of_the_speech_page_run(tmp_path, monkeypatch, keras_seq_command):
     for count, seed, name in ((40, 1, "words"), (6, 2, "words-valid")):
         shutil.move(write_sounds(tmp_path, count, seed), tmp_path / f"{name}.tsv")
+    for count, seed, name in ((20, 3, "spans"), (4, 4, "spans-valid")):
+        shutil.move(write_streams(tmp_path, count, seed), tmp_path / f"{name}.tsv")
     for seed, name in ((1, "hello"), (2, "goodbye")):
         shutil.copy(tmp_path / f"{seed}-0.wav", tmp_path / f"{name}.wav")
     monkeypatch.chdir(tmp_path)
-    (block,) = re.findall(
-        r"^```bash\n(.*?)^```$", PAGE.read_text("utf-8"), re.DOTALL | re.MULTILINE
-    )
+    blocks = re.findall(r"^```bash\n(.*?)^```$", PAGE.read_text("utf-8"), re.DOTALL | re.MULTILINE)
     printed = {}
-    for line in block.splitlines():
+    for line in "".join(blocks).splitlines():
         program, *arguments = shlex.split(line)
         assert program == "keras-seq"
         if arguments[0] == "train":
@@ -42,7 +41,8 @@ def test_commands_of_the_speech_page_run(tmp_path, monkeypatch, keras_seq_comman
         assert outcome.code == 0, f"{line}\n{outcome.err}"
         printed[arguments[0], len(arguments)] = outcome.lines
     assert len(printed["transcribe", 4]) == 2
-    assert (tmp_path / "served" / "words" / "1" / "saved_model.pb").is_file()
+    for name in ("words", "wake"):
+        assert (tmp_path / "served" / name / "1" / "saved_model.pb").is_file()
 
 
 def test_every_python_block_of_the_speech_page_runs(tmp_path, monkeypatch, capsys):

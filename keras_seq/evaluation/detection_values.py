@@ -7,9 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from keras_seq.data import parse_spans
 from keras_seq.evaluation.resampling import SEED, resampled
 from keras_seq.evaluation.values import MetricValue
 from keras_seq.scoring import DetectionCounts, count_detections
+from keras_seq.settings import Settings
 
 # Thresholds to choose from: probabilities of 5 to 99 percent.
 _THRESHOLDS = np.linspace(0.05, 0.99, 48)
@@ -23,6 +25,27 @@ class Tolerance(NamedTuple):
 
     before: float
     after: float
+
+
+def tolerance_of(settings: Settings) -> Tolerance:
+    """Returns how far a detection may be from the end of its word."""
+    section: Any = settings.model
+    after = section.detection_seconds
+    return Tolerance(after / 2, after)
+
+
+def ends_of(spans: str, seconds: float) -> list[tuple[str, float]]:
+    """Returns the words and the times of their ends in a recording of so many seconds.
+
+    Example:
+
+    >>> ends_of("stop:0.5-1.2 go:1.5-", 2.0)
+    [('stop', 1.2), ('go', 2.0)]
+    """
+    return [
+        (span.word, seconds if span.end is None else min(span.end, seconds))
+        for span in parse_spans(spans)
+    ]
 
 
 def recording_counts(

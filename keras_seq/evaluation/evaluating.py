@@ -36,8 +36,8 @@ def evaluate(
 
     The same metrics of a baseline tell if the model is better than none: the source itself for
     `translate`, the most frequent label for `classify`, the most frequent tag of each word for
-    `tag`, the frequency of each token for `language-model`, and the most frequent text for
-    `speech`.
+    `tag`, the frequency of each token for `language-model`, the most frequent text for `speech`,
+    and one detection in each recording for `wake-word`.
 
     | task | sources | references | metrics |
     |---|---|---|---|
@@ -46,6 +46,7 @@ def evaluate(
     | `classify` | texts | labels | accuracy, macro_f1, calibration_error |
     | `tag` | texts | tags with spaces between | accuracy, macro_f1, entity_f1 |
     | `speech` | paths of recordings | texts | wer, cer, exact |
+    | `wake-word` | paths of recordings | spans | f1, false_alarms |
 
     Args:
         path: The run directory.

@@ -32,7 +32,8 @@ class EvaluationFiles:
     """Paths of the files of a test set; None for a file that is absent.
 
     Attributes:
-        pairs: `source<TAB>target` lines, for task `translate`; `path<TAB>text` for `speech`.
+        pairs: `source<TAB>target` lines, for task `translate`; `path<TAB>text` for `speech`;
+            `path<TAB>spans` for `wake-word`.
         source, target: Instead of `pairs`, two files with as many lines.
         text: Lines of text, for task `language-model`.
         labeled: `text<TAB>label` lines for task `classify`, `text<TAB>tags` lines for task `tag`.

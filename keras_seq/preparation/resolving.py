@@ -94,7 +94,8 @@ def _choose_preset(
         unit, amount = "recordings", "samples"
         survey = survey_sounds(settings.data)
         rate = settings.data.sample_rate or survey.rate
-        adjustments = in_proportion_to_sounds(shape.pairs, survey.mean_seconds * rate)
+        samples = survey.mean_seconds * rate
+        adjustments = in_proportion_to_sounds(shape.pairs, samples, task.recordings_per_batch)
         # So that the headers are not read again.
         adjustments["data"]["sample_rate"] = rate
     elif task.has_labels:

@@ -117,9 +117,7 @@ class VocabularyLearner(NamedTuple):
             self.notice(description)
             return tokenizer, labels
         if TASKS[self.settings.task].reads_sounds:
-            transcript = TASKS[self.settings.task].transcript
-            transcripts = (transcript(pair.target) for pair in self._weighted())
-            tokenizer = self._learn(transcripts, "target", "", str(self.files))
+            tokenizer = self._learn(self._transcripts(), "target", "", str(self.files))
             return tokenizer, tokenizer
         if self.settings.tokenizer.joint or self.settings.model.copies:
             return self._joint()
@@ -132,6 +130,15 @@ class VocabularyLearner(NamedTuple):
             self._source_tokenizer("source", source),
             self._learn(lines, "target", "target", target),
         )
+
+    def _transcripts(self) -> Iterator[str]:
+        """Yields the texts of recordings. Raises InputError if there are none."""
+        task = TASKS[self.settings.task]
+        texts = filter(str.strip, (task.transcript(pair.target) for pair in self._weighted()))
+        if (first := next(texts, None)) is None:
+            raise InputError(task.no_transcript)
+        yield first
+        yield from texts
 
     def _joint(self) -> tuple[Tokenizer, Tokenizer]:
         """Learns one vocabulary for both sides. Features are added to that of the source."""

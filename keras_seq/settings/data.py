@@ -18,7 +18,7 @@ class DataSettings(Section):
     target: str | list[str] | None = a_text("File of target sentences, parallel to `source`.")
     pairs: str | list[str] | None = a_text(
         "File of source<TAB>target lines, or CSV, instead of `source` and `target`; for speech of "
-        "path<TAB>text."
+        "path<TAB>text, for wake-word of path<TAB>spans."
     )
     text: str | list[str] | None = a_text("File of lines, for language models and autoencoders.")
     labeled: str | list[str] | None = a_text(

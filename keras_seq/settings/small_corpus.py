@@ -99,10 +99,11 @@ def in_proportion_to_texts(shape: CorpusShape) -> dict[str, Any]:
     return {"training": _training(batch, epochs, updates_per_epoch, updates_per_epoch / 2, 8)}
 
 
-def in_proportion_to_sounds(recordings: int, samples: float) -> dict[str, Any]:
-    """Returns nested settings of the training of a speech recognizer for a corpus.
+def in_proportion_to_sounds(recordings: int, samples: float, most_rows: int = 32) -> dict[str, Any]:
+    """Returns nested settings of the training of a recognizer or detector for a corpus.
 
-    `samples` is the mean number of samples of a recording.
+    `samples` is the mean number of samples of a recording, and `most_rows` the largest number of
+    recordings in a batch.
 
     Example:
 
@@ -111,7 +112,7 @@ def in_proportion_to_sounds(recordings: int, samples: float) -> dict[str, Any]:
     """
     added = _by_size(_JOINED, recordings)
     # A joined recording is as long as three on average.
-    rows = min(max(recordings / 50, 8), 32)
+    rows = min(max(recordings / 50 * most_rows / 32, 8), most_rows)
     updates_per_epoch = max(1.0, recordings * (1 + 3 * added) / rows)
     epochs = round(min(max(_RECORDINGS_READ / recordings, 4), 100))
     batch = min(max(1, round(rows * samples)), 10_000_000)

@@ -24,6 +24,8 @@ class TaskSpec:
         has_labels: True if targets are labels instead of text.
         autoencoding: True if each line of `data.text` is its own source.
         reads_sounds: True if a source is the path of a recording.
+        no_transcript: The message if no recording has text.
+        recordings_per_batch: Recordings in a batch of a corpus that is not small.
         roles: Names of the two columns of a file in `data.columns`.
         monitors: Values of `training.monitor` that validation computes.
         metrics: Metrics of a test set; empty if the task has none.
@@ -39,6 +41,8 @@ class TaskSpec:
     has_labels: bool = False
     autoencoding: bool = False
     reads_sounds: bool = False
+    no_transcript: str = "no recording has text"
+    recordings_per_batch: int = 32
     roles: Roles | None = None
     monitors: tuple[str, ...] = ("loss", "perplexity", "accuracy")
     metrics: tuple[str, ...] = ()

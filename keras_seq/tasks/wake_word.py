@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from keras_seq.data.spans import NO_SPANS
 from keras_seq.run import Run
 from keras_seq.settings import Settings
 from keras_seq.tasks.sounds import SoundTask, recording_folders, refused_settings, sample_rate
 from keras_seq.tasks.task import PlainEvaluation, make_model
-from keras_seq.text import FIRST_WORD, UNK_ID, Tokenizer
+from keras_seq.text import FIRST_WORD, Tokenizer
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from keras_seq.evaluation.detection_values import Tolerance
     from keras_seq.evaluation.values import TestSet
     from keras_seq.tasks.task import Read, TestResult
     from keras_seq.training.validator import Batches, Report
@@ -32,6 +29,9 @@ class WakeWord(SoundTask):
     without = refused_settings("batch_size") | {
         "tokenizer.lowercase": "words are told apart as they are written"
     }
+    no_transcript = "no recording has a word: expected at least one span"
+    # The model is small, so larger batches take hardly longer.
+    recordings_per_batch = 64
     metrics = ("f1", "false_alarms")
     monitors = ("f1", "loss")
 
@@ -89,7 +89,12 @@ class WakeWord(SoundTask):
         return export_detector_run(run, base, **options)
 
     def evaluate(self, test: TestSet) -> TestResult:
-        from keras_seq.evaluation.detection_values import detection_values, recording_counts
+        from keras_seq.evaluation.detection_values import (
+            detection_values,
+            ends_of,
+            recording_counts,
+            tolerance_of,
+        )
         from keras_seq.inference.wake_words import WakeWordDetector
 
         detector = WakeWordDetector.of_run(test.run, test.model, test.search.get("batch_size"))
@@ -124,24 +129,6 @@ def _section(settings: Settings) -> Any:
     return settings.model
 
 
-def tolerance_of(settings: Settings) -> Tolerance:
-    """Returns how far a detection may be from the end of its word."""
-    from keras_seq.evaluation.detection_values import Tolerance
-
-    after = _section(settings).detection_seconds
-    return Tolerance(after / 2, after)
-
-
-def ends_of(spans: str, seconds: float) -> list[tuple[str, float]]:
-    """Returns the words and the times of their ends in a recording of so many seconds."""
-    from keras_seq.data import parse_spans
-
-    return [
-        (span.word, seconds if span.end is None else min(span.end, seconds))
-        for span in parse_spans(spans)
-    ]
-
-
 class WakeWordEvaluation(PlainEvaluation):
     """Loss, F1 and false alarms on the validation recordings; see `Evaluation`.
 
@@ -158,78 +145,32 @@ class WakeWordEvaluation(PlainEvaluation):
         self._sample_count = run.settings.training.sample_count
 
     def __call__(self, batches: Batches, *, pictures: bool) -> Report:
-        from keras_seq.evaluation.detection_values import best_threshold, recording_counts
-        from keras_seq.scoring import DetectionCounts
-        from keras_seq.training.detection_objective import labels_of_rows
+        from keras_seq.training.detection_objective import validate_detections
         from keras_seq.training.validator import Report, Sample, spread
 
-        detector, tolerance = self._detector, tolerance_of(self._settings)
-        audio, targets = _recordings(batches)
-        logits = detector.logits(audio)
-        labels = labels_of_rows(targets, [len(rows) for rows in logits], self._settings)
-        loss = _mean_loss(logits, labels)
-        rate = detector.frame_step / detector.sample_rate
-        expected = [
-            [(detector.words[row[i] - FIRST_WORD], (i + 1) * rate) for i in _ends(row)]
-            for row in targets
-        ]
-        probabilities = [1 / (1 + np.exp(-rows)) for rows in logits]
-        threshold = best_threshold(detector, probabilities, expected, tolerance)
-        results = [detector.detections(rows, threshold) for rows in probabilities]
-        counts = [
-            recording_counts(found, ends, detector.words, tolerance)
-            for found, ends in zip(results, expected, strict=True)
-        ]
-        total = sum(counts, DetectionCounts(0, 0, 0))
-        hours = sum(map(len, audio)) / detector.sample_rate / 3600
+        result = validate_detections(self._detector, batches, self._settings)
+        total = result.counts
         values = {
-            "loss": loss,
+            "loss": result.loss,
             "f1": total.f1,
-            "false_alarms": (total.found - total.correct) / hours,
-            "threshold": threshold,
+            "false_alarms": (total.found - total.correct) / result.hours,
+            "threshold": result.threshold,
         }
         summary = (
-            f"loss {loss:.4f}, F1 {total.f1:.4f}, precision {total.precision:.4f}, recall "
-            f"{total.recall:.4f}, threshold {threshold:.2f}"
+            f"loss {result.loss:.4f}, F1 {total.f1:.4f}, precision {total.precision:.4f}, recall "
+            f"{total.recall:.4f}, threshold {result.threshold:.2f}"
         )
         samples = [
             Sample(
                 f"recording {i + 1}",
                 [
-                    ("reference", _shown(expected[i])),
-                    ("model", _shown([(one.word, one.seconds) for one in results[i]])),
+                    ("reference", _shown(result.expected[i])),
+                    ("model", _shown([(one.word, one.seconds) for one in result.found[i]])),
                 ],
             )
-            for i in spread(self._sample_count, len(results))
+            for i in spread(self._sample_count, len(result.found))
         ]
         return Report(values, summary, samples)
-
-
-def _recordings(batches: Batches) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Returns the samples of each recording, and its frames with the ids of words."""
-    from keras_seq.training.speech_objective import sound_inputs
-
-    audio, targets = [], []
-    for batch in batches:
-        inputs = sound_inputs(batch["source"])
-        frames = np.count_nonzero(batch["target_output"], axis=1) - 1
-        audio += [row[:n] for row, n in zip(*inputs.values(), strict=True)]
-        targets += [row[:n] for row, n in zip(batch["target_output"], frames, strict=True)]
-    # A batch may be filled up with empty rows.
-    real = [i for i, samples in enumerate(audio) if len(samples)]
-    return [audio[i] for i in real], [targets[i] for i in real]
-
-
-def _ends(row: np.ndarray) -> Sequence[int]:
-    """Returns the frames in which a word ends."""
-    frames: list[int] = np.flatnonzero(row != UNK_ID).tolist()
-    return frames
-
-
-def _mean_loss(logits: Sequence[np.ndarray], labels: Sequence[np.ndarray]) -> float:
-    """Returns the mean binary cross-entropy over frames and words."""
-    x, y = np.concatenate(logits), np.concatenate(labels)
-    return float(np.mean(np.logaddexp(0, x) - y * x))
 
 
 def _shown(ends: Sequence[tuple[str, float]]) -> str:

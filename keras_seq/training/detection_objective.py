@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from keras import ops
 
+from keras_seq.evaluation.detection_values import (
+    best_threshold,
+    recording_counts,
+    tolerance_of,
+)
+from keras_seq.inference.wake_words import Detection, WakeWordDetector
 from keras_seq.losses.label_losses import NO_LABEL
 from keras_seq.losses.masked_loss import MaskedLoss
+from keras_seq.scoring import DetectionCounts
 from keras_seq.text import EOS_ID, FIRST_WORD, UNK_ID
 from keras_seq.training.feed import Arrays, FitBatch
 from keras_seq.training.objective import Objective
@@ -58,21 +65,6 @@ def labels_of(targets: np.ndarray, frames: int, settings: Any) -> np.ndarray:
     return frame_labels(targets, frames, settings.model.detection_steps, FIRST_WORD, words)
 
 
-def labels_of_rows(
-    targets: Sequence[np.ndarray], frames: Sequence[int], settings: Any
-) -> list[np.ndarray]:
-    """Converts the frames of each recording to labels `(S, W)` of so many frames.
-
-    Frames after the end of a recording are silence, which has no word.
-    """
-    rows = []
-    for row, count in zip(targets, frames, strict=True):
-        padded = np.full((1, count), UNK_ID)
-        padded[0, : len(row)] = row[:count]
-        rows.append(labels_of(padded, count, settings)[0])
-    return rows
-
-
 def frame_labels(
     targets: np.ndarray, frames: int, after: int, first_word: int, num_words: int
 ) -> np.ndarray:
@@ -92,3 +84,79 @@ def frame_labels(
     before = np.pad(ends, [(0, 0), (after, 0), (0, 0)])[:, :frames]
     real = (targets >= UNK_ID) & (targets != EOS_ID)
     return np.where(real[..., None], ends > before, NO_LABEL).astype(np.int32)
+
+
+class ValidatedDetections(NamedTuple):
+    """Detections in the validation recordings.
+
+    Attributes:
+        loss: Mean binary cross-entropy over frames and words.
+        threshold: The threshold with the best F1.
+        counts: Counts of the detections with this threshold.
+        hours: Duration of all recordings.
+        expected: Words and times of their ends in each recording.
+        found: Detections in each recording.
+    """
+
+    loss: float
+    threshold: float
+    counts: DetectionCounts
+    hours: float
+    expected: list[list[tuple[str, float]]]
+    found: list[list[Detection]]
+
+
+def validate_detections(
+    detector: WakeWordDetector, batches: Iterable[Arrays], settings: Any
+) -> ValidatedDetections:
+    """Detects words in batches of recordings, with the threshold that is best for them."""
+    audio, targets = _recordings(batches)
+    logits = detector.logits(audio)
+    loss = _mean_loss(logits, targets, settings)
+    seconds = detector.frame_step / detector.sample_rate
+    expected = [
+        [
+            (detector.words[row[i] - FIRST_WORD], (i + 1) * seconds)
+            for i in np.flatnonzero(row != UNK_ID).tolist()
+        ]
+        for row in targets
+    ]
+    probabilities = [1 / (1 + np.exp(-rows)) for rows in logits]
+    tolerance = tolerance_of(settings)
+    threshold = best_threshold(detector, probabilities, expected, tolerance)
+    found = [detector.detections(rows, threshold) for rows in probabilities]
+    counts = sum(
+        (
+            recording_counts(*pair, detector.words, tolerance)
+            for pair in zip(found, expected, strict=True)
+        ),
+        DetectionCounts(0, 0, 0),
+    )
+    hours = sum(map(len, audio)) / detector.sample_rate / 3600
+    return ValidatedDetections(loss, threshold, counts, hours, expected, found)
+
+
+def _recordings(batches: Iterable[Arrays]) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Returns the samples of each recording, and its frames with the ids of words."""
+    audio, targets = [], []
+    for batch in batches:
+        inputs = sound_inputs(batch["source"])
+        frames = np.count_nonzero(batch["target_output"], axis=1) - 1
+        rows = zip(*inputs.values(), batch["target_output"], frames, strict=True)
+        for samples, length, target, count in rows:
+            # A batch may be filled up with empty rows.
+            if length:
+                audio.append(samples[:length])
+                targets.append(target[:count])
+    return audio, targets
+
+
+def _mean_loss(logits: Sequence[np.ndarray], targets: Sequence[np.ndarray], settings: Any) -> float:
+    """Returns the mean binary cross-entropy; frames after the end of a recording have no word."""
+    labels = []
+    for rows, target in zip(logits, targets, strict=True):
+        padded = np.full((1, len(rows)), UNK_ID)
+        padded[0, : len(target)] = target[: len(rows)]
+        labels.append(labels_of(padded, len(rows), settings)[0])
+    x, y = np.concatenate(logits), np.concatenate(labels)
+    return float(np.mean(np.logaddexp(0, x) - y * x))

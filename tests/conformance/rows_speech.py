@@ -89,6 +89,16 @@ ROWS: list[Row] = [
         masked_by_lengths=True,
     ),
     Row(
+        "RandomNoise",
+        make=layers.RandomNoise,
+        inputs={"inputs": "BS"},
+        masks={"mask": "S"},
+        outputs=["BS"],
+        call=frames,
+        float32_outputs=[0],
+        masked_by_lengths=True,
+    ),
+    Row(
         "SpecAugment",
         make=layers.SpecAugment,
         inputs={"inputs": "BTD"},
@@ -125,7 +135,9 @@ ROWS: list[Row] = [
     ),
     Row(
         "TriggerWordDetector-samples",
-        make=lambda: models.TriggerWordDetector(layers.LogMelSpectrogram(**FRONT), 6, units=8),
+        make=lambda: models.TriggerWordDetector(
+            layers.LogMelSpectrogram(**FRONT), 6, units=8, noise=layers.RandomNoise()
+        ),
         inputs={"samples": "BS"},
         masks={"mask": "S"},
         outputs=["BSE"],

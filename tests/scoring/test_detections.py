@@ -40,15 +40,15 @@ def test_refractory_time_of_zero_raises_value_error():
         detections([], refractory=0)
 
 
-def most_pairs(found, true, tolerance):
+def most_pairs(found, true, tolerance, early):
     """Returns the maximum number of matched detections by exhaustive search."""
     if not true:
         return 0
-    best = most_pairs(found, true[1:], tolerance)
+    best = most_pairs(found, true[1:], tolerance, early)
     for place, time in enumerate(found):
-        if true[0] <= time <= true[0] + tolerance:
+        if true[0] - early <= time <= true[0] + tolerance:
             rest = found[:place] + found[place + 1 :]
-            best = max(best, 1 + most_pairs(rest, true[1:], tolerance))
+            best = max(best, 1 + most_pairs(rest, true[1:], tolerance, early))
     return best
 
 
@@ -58,8 +58,9 @@ def test_count_detections_finds_the_maximum_matching():
         found = sorted(generator.integers(0, 12, generator.integers(0, 6)).tolist())
         true = sorted(generator.integers(0, 12, generator.integers(0, 5)).tolist())
         tolerance = int(generator.integers(0, 4))
-        counts = count_detections(found, true, tolerance)
-        best = most_pairs(found, true, tolerance)
+        early = int(generator.integers(0, 3))
+        counts = count_detections(found, true, tolerance, early)
+        best = most_pairs(found, true, tolerance, early)
         assert counts == DetectionCounts(best, len(found), len(true))
 
 

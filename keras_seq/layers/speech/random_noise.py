@@ -35,8 +35,8 @@ class RandomNoise(ConfiguredLayer):
         training: Whether to add noise.
 
     Returns:
-        Samples `(B, N)`, in float32; those after the lengths are unchanged. Without training, the
-        samples as they are. A silent row stays silent.
+        Samples `(B, N)` in their dtype; those after the lengths are unchanged. A silent row stays
+        silent.
 
     Raises:
         ValueError: If `low` is above `high`, or `rate` is outside [0, 1].
@@ -73,13 +73,13 @@ class RandomNoise(ConfiguredLayer):
         self.built = True
 
     def call(self, inputs: Any, training: bool | None = None) -> Any:
-        samples = ops.cast(inputs["samples"], "float32")
+        samples = inputs["samples"]
         if not training:
             return samples
         rows, count = ops.shape(samples)
         lengths = ops.cast(inputs["lengths"], "int32")
         real = ops.arange(count, dtype="int32") < lengths[:, None]
-        power = ops.sum(ops.where(real, ops.square(samples), 0.0), axis=1)
+        power = ops.sum(ops.where(real, ops.square(ops.cast(samples, "float32")), 0.0), axis=1)
         loudness = ops.sqrt(power / ops.cast(ops.maximum(lengths, 1), "float32"))
         ratio = self._uniform(rows, self.low, self.high)
         color = self._uniform(rows, -_COLOR, _COLOR)
@@ -88,7 +88,7 @@ class RandomNoise(ConfiguredLayer):
         noise = noise / ops.sqrt(1 + ops.square(color))
         noisy = ops.cast(self._uniform(rows, 0.0, 1.0) < self.rate, "float32")
         scale = noisy * loudness[:, None] * ops.power(10.0, -ratio / 20)
-        return samples + ops.where(real, scale * noise, 0.0)
+        return samples + ops.cast(ops.where(real, scale * noise, 0.0), samples.dtype)
 
     def _uniform(self, rows: Any, low: float, high: float) -> Any:
         """Draws a number for each row, `(B, 1)`."""
@@ -99,6 +99,3 @@ class RandomNoise(ConfiguredLayer):
 
     def compute_output_shape(self, inputs_shape: Any) -> Any:
         return inputs_shape["samples"]
-
-    def compute_output_spec(self, inputs: Any, training: bool | None = None) -> Any:
-        return keras.KerasTensor(inputs["samples"].shape, "float32")

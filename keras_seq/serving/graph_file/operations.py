@@ -27,20 +27,21 @@ TEXT = SENTENCEPIECE | WORD_PIECES
 # excludes XLA (disabled in stock servers), Python, and file access except to restore variables. It
 # contains full names instead of patterns, so that every new operation is reviewed.
 _TENSORFLOW = """
-    Abs Add AddN AddV2 All Any ArgMax AsString AssignVariableOp BatchMatMulV2 BiasAdd Bitcast BitwiseAnd
-    BitwiseXor BroadcastArgs BroadcastTo Cast ClipByValue ConcatV2 Const Conv2D Cos Cumsum
-    DenseBincount DisableCopyOnRead Einsum Elu Equal Erf Erfc Exp ExpandDims Fill Floor FloorDiv
-    FloorMod Gather GatherNd GatherV2 Greater GreaterEqual Identity IdentityN If Imag IsFinite IsInf
-    IsNan LeakyRelu Less LessEqual Log Log1p LogSoftmax LogicalAnd LogicalNot LogicalOr MatMul Max
-    Maximum Mean Min Minimum Mul Neg NoOp NotEqual OneHot OnesLike Pack Pad PadV2 PartitionedCall
-    Placeholder Pow Prod RFFT RaggedGather RaggedRange RaggedTensorToTensor Range ReadVariableOp
-    Real RealDiv ReduceJoin Relu Relu6 Reshape RestoreV2 ReverseSequence ReverseV2 RightShift Round
-    Rsqrt ScatterNd Select SelectV2 Selu Shape Sigmoid Sign Sin Size Slice Softmax Softplus Split
-    SplitV Sqrt Square SquaredDifference Squeeze StatefulPartitionedCall StatelessIf StatelessWhile
-    StaticRegexFullMatch StaticRegexReplace StopGradient StridedSlice StringJoin StringLength
-    StringLower StringSplitV2 Sub Substr Sum Tanh TensorListFromTensor TensorListGetItem
-    TensorListReserve TensorListSetItem TensorListStack TensorScatterUpdate Tile TopKV2 Transpose
-    UnicodeDecode UnicodeTranscode Unpack UnsortedSegmentSum VarHandleOp Where While ZerosLike
+    Abs Add AddN AddV2 All Any ArgMax AsString AssignVariableOp BatchMatMulV2 BiasAdd Bitcast
+    BitwiseAnd BitwiseXor BroadcastArgs BroadcastTo Cast ClipByValue ConcatV2 Const Conv2D Cos
+    Cumsum DenseBincount DisableCopyOnRead Einsum Elu Equal Erf Erfc Exp ExpandDims Fill Floor
+    FloorDiv FloorMod Gather GatherNd GatherV2 Greater GreaterEqual Identity IdentityN If Imag
+    IsFinite IsInf IsNan LeakyRelu Less LessEqual Log Log1p LogSoftmax LogicalAnd LogicalNot
+    LogicalOr MatMul Max Maximum Mean Min Minimum Mul Neg NoOp NotEqual OneHot OnesLike Pack Pad
+    PadV2 PartitionedCall Placeholder Pow Prod RFFT RaggedGather RaggedRange RaggedTensorToTensor
+    Range ReadVariableOp Real RealDiv ReduceJoin Relu Relu6 Reshape RestoreV2 ReverseSequence
+    ReverseV2 RightShift Round Rsqrt ScatterNd Select SelectV2 Selu Shape Sigmoid Sign Sin Size
+    Slice Softmax Softplus Split SplitV Sqrt Square SquaredDifference Squeeze
+    StatefulPartitionedCall StatelessIf StatelessWhile StaticRegexFullMatch StaticRegexReplace
+    StopGradient StridedSlice StringJoin StringLength StringLower StringSplitV2 Sub Substr Sum Tanh
+    TensorListFromTensor TensorListGetItem TensorListReserve TensorListSetItem TensorListStack
+    TensorScatterUpdate Tile TopKV2 Transpose UnicodeDecode UnicodeTranscode Unpack
+    UnsortedSegmentSum VarHandleOp Where While ZerosLike
 """
 
 ALLOWED = TEXT | frozenset(_TENSORFLOW.split())
