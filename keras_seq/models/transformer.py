@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from keras_seq.layers.internal.seeds import split_seed
-from keras_seq.models.checks import check_vocabularies
+from keras_seq.models.checks import check_choice, check_vocabularies
 from keras_seq.models.feature_encoder import check_features, make_feature_encoder, split_mask
 from keras_seq.models.inputs import token_input
 from keras_seq.models.transformer_decoder_model import TransformerDecoderModel
@@ -44,6 +44,8 @@ class Transformer(TransformerDecoderModel):
         position: `"sinusoidal"` or `"learned"`, which are added to embeddings; or `"rotary"`,
             `"relative"` (distances up to 16) or `"linear_biases"`, of the self-attention.
         max_positions: Positive integer, the number of learned positions.
+        cross_position: `"none"`, or `"rotary"` positions of the attention to the source, for pairs
+            that correspond in order, such as words and their pronunciations.
         share_embeddings: Whether source and target use one table (one joint vocabulary).
         copy: Whether a `PointerGenerator` copies source tokens by the attention of the last block.
             An id below V must mean the same token on both sides.
@@ -104,6 +106,7 @@ class Transformer(TransformerDecoderModel):
         normalization: str = "layer",
         position: str = "sinusoidal",
         max_positions: int = 512,
+        cross_position: str = "none",
         share_embeddings: bool = False,
         copy: bool = False,
         feature_encoder: str = "none",
@@ -112,6 +115,7 @@ class Transformer(TransformerDecoderModel):
         **kwargs: Any,
     ) -> None:
         check_vocabularies(share_embeddings, source_vocabulary_size, target_vocabulary_size)
+        check_choice("cross_position", cross_position, ("none", "rotary"))
         check_features(self._arguments)
         target_embedding = self._make_embedding("target", "embedding" if share_embeddings else None)
         source_embedding = target_embedding if share_embeddings else self._make_embedding("source")

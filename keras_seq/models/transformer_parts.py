@@ -10,6 +10,7 @@ from keras_seq.layers.positions.linear_biases import LinearBiases
 from keras_seq.layers.positions.relative_position import RelativePosition
 from keras_seq.layers.positions.rotary_position import RotaryPosition
 from keras_seq.layers.positions.sinusoidal_position import SinusoidalPosition
+from keras_seq.layers.transformer.decoder_block import TransformerDecoderBlock
 from keras_seq.layers.transformer.encoder_block import TransformerEncoderBlock
 from keras_seq.models.checks import check_choice
 
@@ -39,6 +40,11 @@ def make_blocks(
     options |= {key: getattr(arguments, key) for key in _BLOCK_ARGUMENTS}
     for i, seed in enumerate(seeds):
         position = _make_attention_position(arguments)
+        if (
+            getattr(arguments, "cross_position", "none") != "none"
+            and block is TransformerDecoderBlock
+        ):
+            options["cross_position"] = RotaryPosition(dtype=arguments.dtype, name="cross_position")
         yield block(
             **options, position=position, seed=seed, dtype=arguments.dtype, name=f"{name}_{i}"
         )

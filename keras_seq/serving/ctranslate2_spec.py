@@ -61,6 +61,7 @@ _SUPPORTED = {
     "copy": (False,),
     "normalization": ("layer",),
     "position": ("sinusoidal",),
+    "cross_position": ("none",),
 }
 
 

@@ -38,6 +38,10 @@ class TransformerSettings(TransductionSettings, TransformerBlockSettings):
     family: Literal["transformer"] = a_family("transformer")
     num_encoder_layers: int = a_number(3, 1, 100, "Encoder blocks.")
     num_decoder_layers: int = a_number(3, 1, 100, "Decoder blocks.")
+    cross_position: Literal["none", "rotary"] = a_choice(
+        "none",
+        "Positions of the attention to the source; rotary: for pairs that correspond in order.",
+    )
     members: int = a_number(1, 1, 100, _MEMBERS)
 
     @property

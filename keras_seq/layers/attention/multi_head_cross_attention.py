@@ -8,6 +8,7 @@ from keras import ops
 from keras_seq.layers.internal.checks import STEPS, check_call, known_features
 from keras_seq.layers.internal.multi_head_attention import MultiHeadAttention
 from keras_seq.layers.internal.scaled_dot_product import padding_bias, query_has_keys, zero_padding
+from keras_seq.layers.positions.rotary_position import RotaryPosition
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")
@@ -27,6 +28,9 @@ class MultiHeadCrossAttention(MultiHeadAttention):
 
     Args:
         num_heads: Positive integer H. It must divide D unless `key_size` is set.
+        position: None, or a `RotaryPosition`, which rotates the queries and keys of each head, so
+            that a query at t finds keys near t. It fits sequences that correspond in order, such
+            as words and their pronunciations.
         dropout, seed: Dropout rate of the attention weights, in [0, 1), and its random seed.
         key_size, value_size: Positive integers D_k and D_v. D_k defaults to D / H, D_v to D_k.
 
@@ -47,9 +51,9 @@ class MultiHeadCrossAttention(MultiHeadAttention):
     changes neither outputs nor gradients.
 
     Raises:
-        ValueError: If a size is not a positive integer, `dropout` is outside [0, 1), `num_heads`
-            does not divide D and `key_size` is not set, D or E is unknown, or a call argument has
-            the wrong shape or dtype.
+        ValueError: If a size is not a positive integer, `dropout` is outside [0, 1), `position` is
+            another layer, `num_heads` does not divide D and `key_size` is not set, D or E is
+            unknown, or a call argument has the wrong shape or dtype.
 
     Example:
 
@@ -61,6 +65,17 @@ class MultiHeadCrossAttention(MultiHeadAttention):
         Vaswani et al., 2017, section 3.2, https://arxiv.org/abs/1706.03762
     """
 
+    def __init__(
+        self, num_heads: int, position: RotaryPosition | None = None, **kwargs: Any
+    ) -> None:
+        super().__init__(num_heads, **kwargs)
+        if position is not None and not isinstance(position, RotaryPosition):
+            raise ValueError(
+                f"`position` must be None or a `RotaryPosition`, received {position!r}: other "
+                "positions are for self-attention."
+            )
+        self.position = position
+
     def build(self, query_shape: Any, value_shape: Any) -> None:
         self.head_sizes = self._head_sizes("query", query_shape)
         features = query_shape[-1]
@@ -71,6 +86,8 @@ class MultiHeadCrossAttention(MultiHeadAttention):
         self._add_projection("query", features, keys, halved)
         self._add_projection("key_value", value_features, keys + values)
         self._add_projection("output", values, features)
+        if self.position is not None:
+            self.position.build_heads(self.num_heads, *self.head_sizes)
 
     def call(
         self,
@@ -100,7 +117,7 @@ class MultiHeadCrossAttention(MultiHeadAttention):
         value = zero_padding(ops.cast(value, self.compute_dtype), value_mask)
         lengths, kernel, bias = ops.shape(value)[:2], self.key_value_kernel, self.key_value_bias
         key, value = self._project_heads(value, lengths, kernel, bias, self.head_sizes)
-        return {"key": key, "value": value}
+        return {"key": self._rotate(key), "value": value}
 
     def attend(
         self,
@@ -110,18 +127,23 @@ class MultiHeadCrossAttention(MultiHeadAttention):
         value_mask: Any = None,
         return_weights: bool = False,
         training: bool | None = None,
+        position: Any = None,
     ) -> Any:
         """Attends to the keys and values of a source, like `call`.
 
         `query` is a float tensor `(B, T, D)`; while decoding, T is the beam. `key` and `value` are
-        from `project`.
+        from `project`. `position` is the position of all queries, an integer scalar tensor; by
+        default query t is at position t.
         """
         key_size = self.head_sizes[0]
         lengths = ops.shape(query)[:2]
         (query,) = self._project_heads(
             query, lengths, self.query_kernel, self.query_bias, (key_size,)
         )
-        query = query * ops.cast(key_size**-0.5, query.dtype)
+        query = self._rotate(query * ops.cast(key_size**-0.5, query.dtype), position)
         bias = None if value_mask is None else padding_bias(value_mask)
         has_keys = None if bias is None else query_has_keys(bias)
         return self._attend(query, key, value, bias, has_keys, lengths, return_weights, training)
+
+    def _rotate(self, heads: Any, position: Any = None) -> Any:
+        return heads if self.position is None else self.position.rotate(heads, position)

@@ -5,10 +5,12 @@ from typing import Any
 import keras
 
 from keras_seq.layers.attention.multi_head_cross_attention import MultiHeadCrossAttention
+from keras_seq.layers.internal.configured_layer import serialize_argument
 from keras_seq.layers.internal.scaled_dot_product import zero_padding
 from keras_seq.layers.internal.seeds import split_seed
 from keras_seq.layers.internal.shapes import fits
 from keras_seq.layers.positions.attention_position import AttentionPosition
+from keras_seq.layers.positions.rotary_position import RotaryPosition
 from keras_seq.layers.transformer.block import TransformerBlock
 
 
@@ -27,6 +29,8 @@ class TransformerDecoderBlock(TransformerBlock):
 
     Args:
         num_heads, feedforward_units, position: As in `TransformerEncoderBlock`.
+        cross_position: Optional `RotaryPosition` of the attention to the memory; see
+            `MultiHeadCrossAttention`.
         kwargs: Other arguments of `TransformerEncoderBlock`, except `causal`.
 
     Call arguments:
@@ -63,13 +67,16 @@ class TransformerDecoderBlock(TransformerBlock):
         num_heads: int,
         feedforward_units: int,
         position: AttentionPosition | None = None,
+        cross_position: RotaryPosition | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(num_heads, feedforward_units, position=position, **kwargs)
+        self.cross_position = serialize_argument(cross_position)
         seeds = split_seed(self.seed, 6)
         self.self_attention = self._make_self_attention("self_attention", True, position, seeds[0])
         self.cross_attention = MultiHeadCrossAttention(
             num_heads,
+            cross_position,
             dropout=self.attention_dropout,
             seed=seeds[1],
             dtype=self.dtype_policy,
@@ -145,7 +152,7 @@ class TransformerDecoderBlock(TransformerBlock):
         )
         x, weights = self.cross_attention_residual.around(
             lambda x: self.cross_attention.attend(
-                x, **memory, value_mask=memory_mask, return_weights=True
+                x, **memory, value_mask=memory_mask, return_weights=True, position=position
             ),
             x,
         )
