@@ -40,10 +40,9 @@ def make_blocks(
     options |= {key: getattr(arguments, key) for key in _BLOCK_ARGUMENTS}
     for i, seed in enumerate(seeds):
         position = _make_attention_position(arguments)
-        if (
-            getattr(arguments, "cross_position", "none") != "none"
-            and block is TransformerDecoderBlock
-        ):
+        # Only a Transformer with a source has this argument.
+        rotates = getattr(arguments, "cross_position", "none") == "rotary"
+        if rotates and block is TransformerDecoderBlock:
             options["cross_position"] = RotaryPosition(dtype=arguments.dtype, name="cross_position")
         yield block(
             **options, position=position, seed=seed, dtype=arguments.dtype, name=f"{name}_{i}"

@@ -47,6 +47,16 @@ ROWS: list[Row] = [
         outputs=["BTD"],
         step=steps.cross_attention,
     ),
+    Row(
+        "MultiHeadCrossAttention-rotary",
+        make=lambda: layers.MultiHeadCrossAttention(
+            num_heads=2, key_size=4, position=layers.RotaryPosition()
+        ),
+        inputs={"query": "BTD", "value": "BSE"},
+        masks={"value_mask": "S"},
+        outputs=["BTD"],
+        step=steps.cross_attention,
+    ),
     *(
         Row(
             f"MultiHeadSelfAttention-{name}",
@@ -80,6 +90,7 @@ ROWS: list[Row] = [
             feedforward_units=16,
             activation="geglu",
             position=layers.RotaryPosition(),
+            cross_position=layers.RotaryPosition(max_wavelength=100.0),
         ),
         inputs={"inputs": "BTD", "memory": "BSE"},
         masks={"inputs_mask": "T", "memory_mask": "S"},

@@ -40,9 +40,9 @@ def position(layer, arrays):
 
 def cross_attention(layer, arrays):
     """Uses the axis of query steps for the beam."""
-    memory = layer.project(arrays["value"], arrays["value_mask"])
+    memory, mask = layer.project(arrays["value"], arrays["value_mask"]), arrays["value_mask"]
     attended = [
-        layer.attend(arrays["query"][:, step : step + 1], **memory, value_mask=arrays["value_mask"])
+        layer.attend(arrays["query"][:, step : step + 1], **memory, value_mask=mask, position=step)
         for step in range(arrays["query"].shape[1])
     ]
     return ops.concatenate(attended, axis=1)

@@ -255,7 +255,15 @@ ROWS = [
                     "num_features": 5,
                 },
             ),
-            ("rotary", {"position": "rotary", "activation": "swiglu", "normalization": "rms"}),
+            (
+                "rotary",
+                {
+                    "position": "rotary",
+                    "cross_position": "rotary",
+                    "activation": "swiglu",
+                    "normalization": "rms",
+                },
+            ),
             ("copy", {"copy": True}),
         )
     ),

@@ -7,7 +7,7 @@ import reference_transformer as reference
 from differentiation import gradients
 from keras import ops
 
-from keras_seq.layers import MultiHeadCrossAttention
+from keras_seq.layers import LinearBiases, MultiHeadCrossAttention, RotaryPosition
 
 pytestmark = pytest.mark.jax
 
@@ -53,6 +53,46 @@ def test_cross_attention_equals_numpy():
         np.testing.assert_allclose(outputs[row], expected, atol=1e-5)
         np.testing.assert_allclose(weights[row, :, :, :length], expected_weights, atol=1e-6)
         assert (weights[row, :, :, length:] == 0).all()
+
+
+def rotated(heads):
+    """Rotates `(B, H, T, D)` by complex numbers: pair i at p turns by p / 10000^(2i / D)."""
+    steps, size = heads.shape[-2:]
+    rates = 10000.0 ** (-np.arange(0, size, 2) / size)
+    turns = np.exp(1j * np.arange(steps)[:, None] * rates)
+    pairs = (heads[..., ::2] + 1j * heads[..., 1::2]) * turns
+    return np.stack([pairs.real, pairs.imag], axis=-1).reshape(heads.shape)
+
+
+def test_rotary_positions_turn_queries_and_keys():
+    layer = made(key_size=4, position=RotaryPosition())
+    arrays = {
+        name.rpartition("/")[2]: array for name, array in reference.named_arrays(layer).items()
+    }
+    query, value = queries(), values()
+
+    def heads(inputs, name, start, stop):
+        kernel = arrays[f"{name}_kernel"][:, start:stop]
+        projected = inputs @ kernel + arrays[f"{name}_bias"][start:stop]
+        return projected.reshape(*inputs.shape[:2], HEADS, -1).transpose(0, 2, 1, 3)
+
+    scores = rotated(heads(query, "query", 0, 8)) @ rotated(
+        heads(value, "key_value", 0, 8)
+    ).transpose(0, 1, 3, 2)
+    expected = np.exp(scores / 2)
+    expected /= expected.sum(-1, keepdims=True)
+    _, weights = layer(query, value, return_weights=True)
+    np.testing.assert_allclose(numpy_of(weights), expected, atol=1e-5)
+    memory = layer.project(value)
+    for step in range(STEPS):
+        one = query[:, step : step + 1]
+        _, single = layer.attend(one, **memory, return_weights=True, position=step)
+        np.testing.assert_allclose(numpy_of(single)[:, :, 0], expected[:, :, step], atol=1e-5)
+
+
+def test_other_positions_are_refused():
+    with pytest.raises(ValueError, match="must be None or a `RotaryPosition`"):
+        MultiHeadCrossAttention(2, position=LinearBiases())
 
 
 @pytest.mark.parametrize("masked", [False, True])
