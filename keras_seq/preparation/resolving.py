@@ -16,6 +16,7 @@ from keras_seq.preparation.units import corpus_shape, with_units
 from keras_seq.preparation.warm_start import base_settings, initial_checkpoint
 from keras_seq.run import Run
 from keras_seq.settings import (
+    FAMILIES,
     PREFIX,
     PRESETS,
     TASKS,
@@ -28,7 +29,7 @@ from keras_seq.settings import (
     in_proportion_to_texts,
     load_settings,
 )
-from keras_seq.text import Notice
+from keras_seq.text import Notice, vector_width
 
 
 def resolve_settings(
@@ -65,7 +66,8 @@ def resolve_settings(
         base = base_settings(initial_checkpoint(path, earlier))
         return load(base=base, preset=preset), None
     if preset is not None:
-        return settings, None
+        adjustments = _of_vectors(settings, settings.model.family, earlier)
+        return load(preset=preset, adjustments=adjustments) if adjustments else settings, None
     # Load the settings twice, because they name the corpus and the corpus determines the preset.
     settings, counts, prepared = with_prepared(settings, known_counts(earlier, settings.data))
     if counts is None:
@@ -73,7 +75,21 @@ def resolve_settings(
     if prepared is None:
         settings = with_units(settings, counts)
     name, adjustments = _choose_preset(settings, counts, notice)
+    for section, values in _of_vectors(settings, PRESETS[name]["model"]["family"], earlier).items():
+        adjustments[section] = {**adjustments.get(section, {}), **values}
     return load(preset=name, adjustments=adjustments), counts
+
+
+def _of_vectors(settings: Settings, family: str, earlier: Run | None) -> dict[str, Any]:
+    """Returns the width of the embeddings of a family of models, that of pretrained vectors."""
+    training = settings.training
+    name = training.source_embeddings or training.target_embeddings
+    if name is None or "embedding_units" not in FAMILIES[family].model_fields:
+        return {}
+    if earlier is not None and earlier.settings.model.family == family:
+        # A resumed training does not read the file.
+        return {"model": {"embedding_units": earlier.settings.model.embedding_width}}
+    return {"model": {"embedding_units": vector_width(name)}}
 
 
 def _choose_preset(

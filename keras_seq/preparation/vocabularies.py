@@ -22,6 +22,7 @@ from keras_seq.text import (
     WordPieceTokenizer,
     import_tokenizer,
     source_of,
+    vector_words,
     words_of,
 )
 
@@ -186,10 +187,23 @@ class VocabularyLearner(NamedTuple):
         text = self.counts.source
         keep = text is not None and text.extra_spaces >= max(_MIN_SPACES_SHARE * text.lines, 1)
         if not self.files.has_features:
-            lines = (pair.source for pair in self._weighted())
-            return self._learn(lines, "source", name, where, keep)
+            texts = (pair.source for pair in self._weighted())
+            words = itertools.chain(texts, self._words_with_vectors())
+            return self._learn(words, "source", name, where, keep)
         lines = (source_of(pair.source) for pair in self._weighted())
         return self._with_features(self._learn(lines, "source", name, where, keep))
+
+    def _words_with_vectors(self) -> Iterator[str]:
+        """Yields words of the file of pretrained vectors, for a vocabulary of source words.
+
+        A model with the vectors of words that are not in the training text understands them.
+        """
+        requested = self.settings.tokenizer.of_side("source")
+        path = self.settings.training.source_embeddings
+        if path is None or requested.kind != "word" or requested.model is not None:
+            return
+        words = vector_words(path, requested.size or 0)
+        yield from (word for word in words for _ in range(requested.min_count or 1))
 
     def _with_features(self, tokenizer: Tokenizer) -> Tokenizer:
         """Adds the features of the training text to a tokenizer."""

@@ -27,8 +27,6 @@ def check_combinations(settings: Any) -> None:
             {
                 "guided_alignment": 0.0,
                 "scheduled_sampling": "none",
-                "source_embeddings": None,
-                "target_embeddings": None,
                 "from_run_vocabulary": "keep",
             },
             f"model.members {members}",

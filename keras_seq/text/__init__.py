@@ -23,7 +23,7 @@ from .units import Units, choose_transcript_units, choose_units
 from .word_characters import WORD_CHARACTERS, shown_word, word_characters
 from .word_links import link_tokens, tokens_by_offsets, tokens_of_words
 from .word_piece_tokenizer import WordPieceTokenizer, tokenizer_from_bytes
-from .word_vectors import piece_vectors, read_word_vectors, vector_width
+from .word_vectors import piece_vectors, read_word_vectors, vector_width, vector_words
 
 __all__ = [
     "BOS_ID",
@@ -87,6 +87,7 @@ __all__ = [
     "tokens_of_words",
     "trigram_ids",
     "vector_width",
+    "vector_words",
     "word_characters",
     "word_tokens",
     "words_of",

@@ -1,5 +1,6 @@
 """Reads word vectors in the text format of word2vec, GloVe and fastText."""
 
+import itertools
 import re
 import unicodedata
 from collections.abc import Collection, Iterator
@@ -63,6 +64,15 @@ def read_word_vectors(
 def vector_width(path: Path) -> int:
     """Reads the number of dimensions from the first line of a file of word vectors."""
     return _read_first(path, _lines(path, None))[0]
+
+
+def vector_words(path: Path, count: int) -> Iterator[str]:
+    """Yields the first `count` words of a file of word vectors, the most frequent by custom."""
+    lines = _lines(path, None)
+    _, expected, first = _read_first(path, lines)
+    rows = lines if expected is not None else itertools.chain([first], lines)
+    for line in itertools.islice(rows, count):
+        yield line.partition(" ")[0]
 
 
 def piece_vectors(

@@ -51,13 +51,14 @@ def initialize_weights(run: Run, model: keras.Model, notice: Notice) -> None:
             weight.assign(arrays[name])
     assigned: set[int] = set()
     for side in sides_with_vectors(run.settings):
-        weight = _embedding(model, side)
-        stored = copied_vectors(run, side, int(weight.shape[1]))
+        tables = _embeddings(model, side)
+        stored = copied_vectors(run, side, int(tables[0].shape[1]))
         if stored is not None:
             ids, vectors = stored
             # Both sides may share an embedding. The vectors of the source take precedence.
             new = [i for i, id in enumerate(ids) if id not in assigned]
-            _set_rows(weight, ids[new], vectors[new])
+            for weight in tables:
+                _set_rows(weight, ids[new], vectors[new])
             if run.settings.tokenizer.joint:
                 assigned.update(int(id) for id in ids)
 
@@ -105,8 +106,8 @@ def load_word_vectors(
     """
     if side not in SIDES:
         raise ValueError(f'`side` must be "source" or "target", received {side!r}.')
-    weight = _embedding(model, side)
-    rows, width = (int(size) for size in weight.shape)
+    tables = _embeddings(model, side)
+    rows, width = (int(size) for size in tables[0].shape)
     if rows != tokenizer.vocabulary_size:
         raise ValueError(
             f"The {side} embedding has {rows} rows, the tokenizer {tokenizer.vocabulary_size} "
@@ -118,13 +119,20 @@ def load_word_vectors(
             f"{path}: its vectors have {vectors.shape[1]:,} numbers, the {side} embedding has "
             f"{width:,}"
         )
-    _set_rows(weight, ids, vectors)
+    for weight in tables:
+        _set_rows(weight, ids, vectors)
     return len(ids)
 
 
-def _embedding(model: keras.Model, side: str) -> Any:
+def _embeddings(model: keras.Model, side: str) -> list[Any]:
+    """Returns the embedding of a side; of an ensemble that of each member."""
     named = named_weights(model)
-    return named.get(f"{side}_embedding/embeddings", named.get("embedding/embeddings"))
+    for layer in (f"{side}_embedding", "embedding"):
+        ending = [layer, "embeddings"]
+        found = [weight for name, weight in named.items() if name.split("/")[-2:] == ending]
+        if found:
+            break
+    return found
 
 
 def _set_rows(weight: Any, ids: np.ndarray, vectors: np.ndarray) -> None:

@@ -6,9 +6,9 @@ from keras import ops
 from training.toy import quiet_train, toy_settings
 
 from keras_seq.models import RecurrentSeq2Seq, Transformer
-from keras_seq.preparation import prepare_run
+from keras_seq.preparation import prepare_run, resolve_settings
 from keras_seq.run import Run
-from keras_seq.run.models import load_model
+from keras_seq.run.models import load_model, named_weights
 from keras_seq.text import InputError, Tokenizer
 from keras_seq.training import load_word_vectors
 from keras_seq.training.loop import TrainingLoop
@@ -75,6 +75,40 @@ def test_shared_embedding_loads_both_files_and_prefers_source_vectors(tmp_path):
             row = table(model)[id]
             cosine = row @ vector / np.linalg.norm(row) / np.linalg.norm(vector)
             assert cosine == pytest.approx(1, abs=1e-5)
+
+
+def test_one_option_gives_a_classifier_the_width_and_the_words_of_a_file(tmp_path):
+    text = tmp_path / "labeled.tsv"
+    text.write_text("sun and warm\tgood\nrain and cold\tbad\n" * 20)
+    vectors = write_vectors(tmp_path / "vectors", ["sun", "cold", "snow"], width=6)
+    overrides = {
+        "task": "classify",
+        "data.labeled": str(text),
+        "data.valid_labeled": str(text),
+        "training.source_embeddings": str(tmp_path / "vectors"),
+        "model.members": 2,
+        "model.filters": 2,
+        "model.character_filters": 2,
+    }
+    settings, _ = resolve_settings(overrides=overrides)
+    assert settings.model.embedding_units == 6
+    model, tokenizer = begun(settings, tmp_path / "run")
+    # "snow" is not in the training text.
+    rows = {word: tokenizer.encode([word])[0] for word in vectors}
+    assert all(len(ids) == 1 for ids in rows.values())
+    named = {name: weight for name, weight in named_weights(model).items()}
+    for member in ("member_0", "member_1"):
+        embeddings = ops.convert_to_numpy(named[f"{member}/embedding/embeddings"])
+        for word, (id,) in rows.items():
+            cosine = embeddings[id] @ vectors[word]
+            cosine /= np.linalg.norm(embeddings[id]) * np.linalg.norm(vectors[word])
+            assert cosine == pytest.approx(1, abs=1e-5)
+    given, _ = resolve_settings(overrides={**overrides, "model.embedding_units": 8})
+    assert given.model.embedding_units == 8
+    # A resumed training does not read the file.
+    (tmp_path / "vectors").unlink()
+    again, _ = resolve_settings(overrides=overrides, earlier=Run.open(tmp_path / "run"))
+    assert again.model.embedding_units == 6
 
 
 @pytest.mark.slow
