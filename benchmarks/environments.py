@@ -14,6 +14,8 @@ REQUIREMENTS = {
     # JoeyNMT imports importlib_metadata but does not require it.
     "joeynmt": ("joeynmt==2.3.0", "torch==2.13.*", "importlib_metadata"),
     "scikit-learn": ("scikit-learn==1.9.1",),
+    # fastText's own package does not run with numpy 2.
+    "fasttext": ("fasttext-numpy2==0.10.4",),
     "sklearn-crfsuite": ("sklearn-crfsuite==0.5.0",),
     "torch": ("torch==2.13.*", "numpy"),
     "yoyodyne": ("yoyodyne==0.5.27", "torch==2.13.*"),

@@ -15,6 +15,7 @@ class Peer(NamedTuple):
 
 PEERS = {
     "logistic regression": Peer("logistic_regression", "scikit-learn"),
+    "fastText": Peer("fasttext_classifier", "fasttext"),
     "crfsuite": Peer("crfsuite_tagger", "sklearn-crfsuite"),
     # Half the minutes of ours, with two processors.
     "torch GPT": Peer("torch_gpt", "torch", ("20",)),

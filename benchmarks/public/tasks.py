@@ -49,7 +49,7 @@ YOYODYNE = (
 def labels(name: str) -> PublicTask:
     files = (f"{name}/train", f"{name}/valid", f"{name}/test")
     options = ("--task", "classify")
-    return PublicTask(name, "classify", files, options, "accuracy", ("logistic regression",))
+    return PublicTask(name, "classify", files, options, "accuracy", ("logistic regression", "fastText"))
 
 
 def tags(name: str, metric: str) -> PublicTask:
