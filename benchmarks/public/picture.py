@@ -14,7 +14,8 @@ def draw(results: list[Any], path: pathlib.Path) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    results = [result for result in results if result.task.kind != "write"]
+    # Percent, of which more is better.
+    results = [result for result in results if " per " not in result.task.metric]
     pyplot.rcParams["svg.hashsalt"] = "keras-seq"
     figure, axes = pyplot.subplots(figsize=(8, 0.3 * len(results) + 1))
     names = [f"{result.task.name}: {result.system}" for result in results]

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import environments
+import recordings
 from peers import PEERS
 from tasks import PublicTask, Row, read, read_text
 
@@ -31,7 +32,7 @@ class Predictions(NamedTuple):
     Attributes:
         lines: Predicted lines; none if the system scores the text itself.
         seconds: Processor time of the training.
-        score: The nats of a character, for tasks of the kind "write".
+        score: The metric, for tasks of the kinds "write" and "listen".
     """
 
     lines: list[str]
@@ -50,6 +51,8 @@ def predict(
     if system == OURS:
         if task.kind == "write":
             return _our_model_of_text(task, data, work, seed)
+        if task.kind == "listen":
+            return _our_listener(task, data, work, seed)
         return _ours(task, data, work, seed, smoke)
     peer = PEERS[system]
     if smoke:
@@ -105,6 +108,37 @@ def _our_model_of_text(
     answer = subprocess.run(evaluate, capture_output=True, check=True)
     bits = json.loads(answer.stdout)["metrics"]["bits_per_character"]["value"]
     return Predictions([], seconds, bits * math.log(2))
+
+
+def _our_listener(
+    task: PublicTask, data: pathlib.Path, work: pathlib.Path, seed: int
+) -> Predictions:
+    # Both tasks with the same options use one run.
+    folder = work.parent / f"recordings-{task.options[1]}-{seed}"
+    note = folder / "seconds.json"
+    wake = task.options[1] == "wake-word"
+    if not note.exists():
+        recordings.unpack(data / "digits.zip", folder)
+        train, valid = (folder / f"{'wake-' * wake}{part}.tsv" for part in task.files[:2])
+        keras_seq = [sys.executable, "-m", "keras_seq", "train", str(folder / "run")]
+        files = ("--data", str(train), "--valid-data", str(valid), "--seed", str(seed))
+        note.write_text(json.dumps(_seconds([*keras_seq, *files, *task.options])))
+    part = task.files[2]
+    if wake:
+        streams, others = recordings.write_streams(folder, part, seed)
+        test = others if task.metric == "false alarms per hour" else streams
+    else:
+        test = folder / f"{part}.tsv"
+        if task.name == "digit strings":
+            test = recordings.write_strings(folder, part, seed)
+    metric = {"F1": "f1", "exact": "exact"}.get(task.metric, "false_alarms")
+    evaluate = [sys.executable, "-m", "keras_seq", "evaluate", str(folder / "run")]
+    answer = subprocess.run(
+        [*evaluate, "--pairs", str(test), "-m", metric, "--json"], capture_output=True, check=True
+    )
+    value = json.loads(answer.stdout)["metrics"][metric]["value"]
+    score = 100 * value if metric == "f1" else value
+    return Predictions([], json.loads(note.read_text()), score)
 
 
 def _text(task: PublicTask, row: Row) -> str:

@@ -7,7 +7,7 @@ import pathlib
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-Kind = Literal["classify", "tag", "transduce", "write"]
+Kind = Literal["classify", "tag", "transduce", "write", "listen"]
 Row = Sequence[str]
 
 
@@ -16,13 +16,13 @@ class PublicTask(NamedTuple):
 
     Attributes:
         name: The name in the table.
-        kind: What is predicted: a label of a text, a tag of each word, a string, or the next
-            character.
+        kind: What is predicted: a label of a text, a tag of each word, a string, the next
+            character, or the words of a recording.
         files: Training, validation and test file in the folder of data, without `.tsv.gz`; with
-            `.txt` in the name, without `.gz`.
+            `.txt` in the name, without `.gz`; of recordings, parts of `digits.zip`.
         options: Options of `keras-seq train` besides the data.
-        metric: "accuracy", "entity F1" or "exact", in percent; or "nats per character", of which
-            less is better.
+        metric: "accuracy", "entity F1", "F1" or "exact", in percent; or "nats per character" or
+            "false alarms per hour", of which less is better.
         peers: Names in `peers.PEERS`.
     """
 
@@ -49,7 +49,9 @@ YOYODYNE = (
 def labels(name: str) -> PublicTask:
     files = (f"{name}/train", f"{name}/valid", f"{name}/test")
     options = ("--task", "classify")
-    return PublicTask(name, "classify", files, options, "accuracy", ("logistic regression", "fastText"))
+    return PublicTask(
+        name, "classify", files, options, "accuracy", ("logistic regression", "fastText")
+    )
 
 
 def tags(name: str, metric: str) -> PublicTask:
@@ -72,6 +74,11 @@ def inflection(language: str, size: str) -> PublicTask:
     )
 
 
+def digits(name: str, metric: str) -> PublicTask:
+    task = "wake-word" if name.startswith("wake word") else "speech"
+    return PublicTask(name, "listen", ("train", "valid", "test"), ("--task", task), metric, ())
+
+
 def characters(name: str) -> PublicTask:
     # There is no test file.
     files = (f"{name}/train.txt", f"{name}/valid.txt", f"{name}/valid.txt")
@@ -87,6 +94,10 @@ TASKS = (
     *map(pronunciation, ("ice-yoyodyne", "dut", "fre", "hin", "kor", "lit")),
     *(inflection(one, size) for one in ("finnish", "german") for size in ("medium", "high")),
     characters("shakespeare"),
+    digits("digits", "exact"),
+    digits("digit strings", "exact"),
+    digits("wake word", "F1"),
+    digits("wake word, others", "false alarms per hour"),
 )
 
 
