@@ -1,5 +1,6 @@
 """The corpus of token ids on disk, and batches built from it."""
 
+from keras_seq.data.contiguous import ContiguousStream, contiguous_batches
 from keras_seq.data.corpus import TokenCorpus
 from keras_seq.data.packing import pack
 from keras_seq.data.sampled_pairs import PairSampling
@@ -21,12 +22,14 @@ from keras_seq.data.writing import CorpusCounts, TokenPair, write_corpus
 __all__ = [
     "SAMPLE_IDS",
     "BatchStream",
+    "ContiguousStream",
     "CorpusCounts",
     "PairSampling",
     "Span",
     "TokenCorpus",
     "TokenPair",
     "UnseenTokens",
+    "contiguous_batches",
     "decode_sound",
     "find_sound",
     "pack",

@@ -74,6 +74,9 @@ class BatchStream:
     ([2, 7], [7, 3])
     """
 
+    # True if the rows of a batch continue those of the batch before.
+    carries = False
+
     def __init__(
         self,
         corpus: TokenCorpus,

@@ -79,7 +79,11 @@ class RecurrentDecoder(RecurrentStates):
         ]
         self.layers = [
             RECURRENT_LAYERS[args.cell](
-                units, return_sequences=True, dtype=dtype, name=f"{args.cell}_{i}"
+                units,
+                return_sequences=True,
+                return_state=True,
+                dtype=dtype,
+                name=f"{args.cell}_{i}",
             )
             for i in range(num_layers)
         ]
@@ -101,15 +105,23 @@ class RecurrentDecoder(RecurrentStates):
         The targets begin with the start token. The states are zeros if None. The first layer reads
         `vector` `(B, D)` with each token.
         """
+        return self.logits_and_states(target, states, vector)[0]
+
+    def logits_and_states(
+        self, target: Any, states: dict[str, Any] | None = None, vector: Any = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Makes the logits of `logits`, and the states `(B, U)` after the last step, by name."""
+        last: dict[str, Any] = {}
         x = DropMask(dtype=self.dtype, name="unmasked")(self.embedding(target))
         for i, (layer, names) in enumerate(zip(self.layers, self.state_names, strict=True)):
             inputs = self.dropouts[i](x)
             if i == 0 and vector is not None:
                 inputs = join_vector(inputs, vector)
             initial_state = None if states is None else [states[name] for name in names]
-            outputs = layer(inputs, initial_state=initial_state)
+            outputs, *new = layer(inputs, initial_state=initial_state)
+            last.update(zip(names, new, strict=True))
             x = x + outputs if i else outputs
-        return masked_logits(self.to_logits(self.dropouts[-1](x)), target)
+        return masked_logits(self.to_logits(self.dropouts[-1](x)), target), last
 
     def step(self, memory: dict[str, Any]) -> Any:
         """Makes the functional model of one step, after `logits` has built the layers.

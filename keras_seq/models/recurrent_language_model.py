@@ -43,7 +43,8 @@ class RecurrentLanguageModel(SearchableModel):
     Returns:
         Float32 logits `(B, T, V)`; step t scores the token after `target[:, t]`.
 
-    For search the model offers `encoder`, `decoder_step`, `initial_state` and `grow_state`.
+    For search the model offers `encoder`, `decoder_step`, `initial_state` and `grow_state`, and for
+    long texts `with_states`.
 
     Raises:
         ValueError: If `cell` is unknown, or a size or rate is out of range.
@@ -79,4 +80,23 @@ class RecurrentLanguageModel(SearchableModel):
         super().__init__(
             inputs={"source": source, "target": target}, outputs=decoder.logits(target), **kwargs
         )
-        self._set_parts(dummy_encoder(source), decoder)
+        states = {
+            name: keras.Input((units,), dtype=layer.compute_dtype, name=name)
+            for layer, names in zip(decoder.layers, decoder.state_names, strict=True)
+            for name in names
+        }
+        logits, last = decoder.logits_and_states(target, states)
+        with_states = keras.Model(
+            {"target": target, "state": states}, {"logits": logits, "state": last}
+        )
+        self._set_parts(dummy_encoder(source), decoder, with_states=with_states)
+
+    @property
+    def with_states(self) -> Any:
+        """Functional model of a piece of a text that continues another piece.
+
+        Its input is a dict of `target` `(B, T)` and `state`, tensors `(B, U)` by name; its output
+        is a dict of `logits` `(B, T, V)` and the `state` after the piece. A piece without padding
+        gives the logits that the model gives for the whole text.
+        """
+        return self._parts.with_states

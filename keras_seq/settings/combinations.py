@@ -33,6 +33,7 @@ def check_combinations(settings: Any) -> None:
         )
     _check_guided_alignment(settings)
     _check_positions(settings)
+    _check_carried_states(settings)
 
 
 def _require(training: Any, expected: dict[str, Any], reason: str) -> None:
@@ -101,6 +102,21 @@ def _check_subword_sampling(settings: Any) -> None:
                 f"training.subword_alpha: received {alpha:g}, expected below 1 with "
                 "tokenizer.kind 'bpe', where it is the rate of merge dropout"
             )
+
+
+def _check_carried_states(settings: Any) -> None:
+    """Raises ValueError if states are carried where there are none, or no next piece."""
+    if not settings.training.carry_state:
+        return
+    if settings.model.family != "lm-rnn":
+        raise ValueError(
+            f"training.carry_state: received True with model.family {settings.model.family!r}, "
+            "expected 'lm-rnn', whose layers have states"
+        )
+    if not settings.data.packed:
+        raise ValueError("training.carry_state: expected data.packed, whose pieces continue")
+    required = {"effective_batch_tokens": None, "scheduled_sampling": "none"}
+    _require(settings.training, required, "training.carry_state")
 
 
 def _check_positions(settings: Any) -> None:

@@ -35,6 +35,10 @@ class TrainingSettings(Section):
         "With model.copy: probability of replacing a token of both sides by a random byte, which "
         "teaches to copy unseen text.",
     )
+    carry_state: bool = a_choice(
+        False,
+        "Keep the state of a recurrent language model from one piece of packed text to the next.",
+    )
     subword_alpha: float = a_number(
         0.0,
         0,

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from keras_seq.tasks.task import TestResult
     from keras_seq.training.validator import Batches, Report
 
+# Rows in which the validation text is read, and pieces of a test text that are read as one, by a
+# model that carries its state.
+_ROWS, _LONGER = 16, 16
+
 _MEANING = """\
 `serving_default`, the signature used above: `text`, one prompt a row, empty to begin with nothing.
 For each row:
@@ -37,6 +41,7 @@ class LanguageModel(Task):
     usage = "generate {} --n-best 5"
     file = "text"
     data = ("text", "valid_text", "packed")
+    training = ("carry_state",)
     without = {
         key: "there is no source"
         for key in (
@@ -65,7 +70,10 @@ class LanguageModel(Task):
         tokenizer, data = test.run.target_tokenizer, test.run.settings.data
         scorer = LikelihoodScorer(test.model, test.run.source_tokenizer, tokenizer)
         if data.packed:
-            likelihoods = stream_likelihoods(scorer, test.references, data.max_target_length)
+            # A model that carries its state reads long pieces, for more context.
+            longer = _LONGER if test.run.settings.training.carry_state else 1
+            length = longer * data.max_target_length
+            likelihoods = stream_likelihoods(scorer, test.references, length)
         else:
             likelihoods = scorer(test.sources, test.references)
         return self._values(test, likelihoods, test.samples), None, 0
@@ -95,10 +103,14 @@ class LanguageModelEvaluation(PlainEvaluation):
 
     def __init__(self, run: Run, model: Any) -> None:
         from keras_seq.inference.generator import Generator
+        from keras_seq.training.carried_states import make_carried_evaluation
         from keras_seq.training.evaluation import make_evaluation
 
         super().__init__(run, "perplexity")
-        self._evaluate = make_evaluation(model)
+        self._run = run
+        self._carries = run.settings.training.carry_state
+        make = make_carried_evaluation if self._carries else make_evaluation
+        self._evaluate = make(model)
         self._tokens_per_character = tokens_per_character(run)
         self._generator = None
         if count := run.settings.training.sample_count:
@@ -110,7 +122,7 @@ class LanguageModelEvaluation(PlainEvaluation):
     def __call__(self, batches: Batches, *, pictures: bool) -> Report:
         from keras_seq.training.validator import Report, Sample
 
-        values = self._evaluate(batches)
+        values = self._evaluate(self._contiguous() if self._carries else batches)
         texts = self._generator.generate([""])[0] if self._generator else []
         shown = (
             f"loss {values['loss']:.3f}, perplexity {values['perplexity']:.2f}, token accuracy "
@@ -124,6 +136,13 @@ class LanguageModelEvaluation(PlainEvaluation):
             shown,
             [Sample(f"text {n}", [("", text.text)]) for n, text in enumerate(texts, 1)],
         )
+
+    def _contiguous(self) -> Batches:
+        """Returns the validation text in few rows, each of which has almost all its context."""
+        from keras_seq.data import TokenCorpus, contiguous_batches
+
+        corpus = TokenCorpus.open(self._run.valid_directory)
+        return contiguous_batches(corpus, _ROWS, self._run.settings.data.max_target_length)
 
 
 def tokens_per_character(run: Run) -> float | None:

@@ -7,9 +7,16 @@ import numpy as np
 
 from keras_seq import backend
 from keras_seq.cluster import Cluster
-from keras_seq.data import BatchStream, PairSampling, TokenCorpus, UnseenTokens
+from keras_seq.data import (
+    BatchStream,
+    ContiguousStream,
+    PairSampling,
+    TokenCorpus,
+    UnseenTokens,
+)
 from keras_seq.run import Run
-from keras_seq.text import FIRST_LABEL, subword_sampling
+from keras_seq.settings import Settings
+from keras_seq.text import FIRST_LABEL, InputError, subword_sampling
 
 # Shape letters: B rows, S source steps, T target steps.
 
@@ -33,21 +40,37 @@ def training_stream(
     Target ids below `first_counted` do not count for the mean of the loss.
     """
     cluster = cluster or Cluster()
+    corpus, training = TokenCorpus.open(run.train_directory), run.settings.training
+    if training.carry_state:
+        if (cluster.hosts, cluster.row_multiple) != (1, 1):
+            raise InputError("training.carry_state: states are carried on one device only")
+        return ContiguousStream(
+            corpus,
+            rows=rows_of_pieces(run.settings),
+            length=run.settings.data.max_target_length,
+            seed=run.settings.seed,
+            word_dropout=training.word_dropout,
+        )
     return BatchStream(
-        TokenCorpus.open(run.train_directory),
-        batch_tokens=run.settings.training.batch_tokens,
+        corpus,
+        batch_tokens=training.batch_tokens,
         seed=run.settings.seed,
         bucket_width=run.settings.data.bucket_width,
         shapes=batch_shapes(),
         host=cluster.host,
         hosts=cluster.hosts,
         row_multiple=cluster.row_multiple,
-        word_dropout=run.settings.training.word_dropout,
+        word_dropout=training.word_dropout,
         source_word_dropout=run.settings.training.source_word_dropout,
         unseen=_unseen_tokens(run),
         sampling=_pair_sampling(run),
         first_counted=first_counted,
     )
+
+
+def rows_of_pieces(settings: Settings) -> int:
+    """Returns the rows of a batch of pieces of one text."""
+    return max(1, settings.training.batch_tokens // settings.data.max_target_length)
 
 
 def _unseen_tokens(run: Run) -> UnseenTokens | None:
@@ -79,6 +102,8 @@ def make_fit_batch(batch: Arrays, weights: np.ndarray) -> FitBatch:
     For models with attention as a second output, the batch has `alignment` `(B, T, S)`.
     """
     inputs = {"source": batch["source"], "target": batch["target_input"]}
+    if "carried" in batch:
+        inputs = {"target": batch["target_input"], "carried": batch["carried"]}
     targets = batch["target_output"]
     if "alignment" not in batch:
         return inputs, targets, weights
@@ -130,7 +155,9 @@ def largest_batch(stream: BatchStream, shape: Shape, make: MakeFitBatch) -> FitB
     target = np.full((rows, target_steps), FIRST_LABEL, np.int32)
     source = np.full((rows, source_steps), FIRST_LABEL, np.int32)
     weights = np.full(rows, 1 / (rows * target_steps), np.float32)
-    batch = {"source": source, "target_input": target, "target_output": target}
+    batch: Arrays = {"source": source, "target_input": target, "target_output": target}
     if (features := stream.features_shape(rows, source_steps)) is not None:
         batch["features"] = np.full(features, FIRST_LABEL, np.int32)
+    if stream.carries:
+        batch["carried"] = np.zeros(rows, np.float32)
     return make(batch, weights)

@@ -8,7 +8,8 @@ import keras
 import numpy as np
 
 from keras_seq.losses.sequence_cross_entropy import ComparableCrossEntropy
-from keras_seq.training.feed import Arrays, FitBatch, make_fit_batch
+from keras_seq.training.carried_states import CarriedStates
+from keras_seq.training.feed import Arrays, FitBatch, make_fit_batch, rows_of_pieces
 from keras_seq.training.guided_alignment import GuidedAlignmentLoss
 from keras_seq.training.objective import Objective
 from keras_seq.training.training_model import training_model
@@ -18,6 +19,8 @@ class SequenceObjective(Objective):
     """Cross-entropy of the target tokens and, with guided alignment, of the attention."""
 
     def model(self, model: Any) -> keras.Model:
+        if self._training.carry_state:
+            return CarriedStates(model, rows_of_pieces(self._settings))
         train_model: keras.Model = training_model(model, self._settings)
         return train_model
 
