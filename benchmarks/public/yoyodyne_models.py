@@ -44,9 +44,9 @@ def model(architecture: str, has_features: bool) -> dict[str, Any]:
 
 
 def data(train: list[list[str]], has_features: bool) -> dict[str, Any]:
-    """Strings with spaces are symbols between spaces; others are characters."""
+    """Strings are symbols between spaces if most of them have spaces, otherwise characters."""
     separators = {
-        f"{side}_sep": " " if any(" " in row[column] for row in train) else ""
+        f"{side}_sep": " " if 2 * sum(" " in row[column] for row in train) > len(train) else ""
         for side, column in (("source", 0), ("target", 1))
     }
     features = {"features_col": 3, "features_sep": ";"} if has_features else {}
