@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from http_serving import save_text_model, serving
+from serving.test_http_sounds import save_sound_model
+from sound_files import write_wave
 from web_page import HOSTILE, browser, find  # noqa: F401
 
 from keras_seq.serving.http.page import PAGE_HEADERS, page
@@ -165,6 +167,31 @@ def test_page_works_by_keyboard_screen_reader_and_on_a_phone(browser, served):
     translated(browser, "word" * 100)
     assert browser.execute_script("return document.documentElement.scrollWidth") <= 360
     browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_page_sends_files_to_a_model_of_recordings(browser, tmp_path):
+    base = tmp_path / "words"
+    base.mkdir()
+    save_sound_model(base)
+    paths = [
+        write_wave(tmp_path / f"{samples}.wav", np.full((samples, 1), 2**13))
+        for samples in (900, 1600)
+    ]
+    with serving(base) as served:
+        browser.get(served.url)
+        (files,) = wait(lambda: [one for one in find(browser, "#files") if one.is_displayed()])
+        (send,) = find(browser, "#send")
+        assert not find(browser, "#text")[0].is_displayed()
+        assert files.accessible_name == "Recordings: WAV, FLAC, OGG or MP3 files"
+        assert send.accessible_name == "Send"
+        files.send_keys("\n".join(map(str, paths)))
+        send.click()
+        cards = wait(lambda: find(browser, "article"))
+        # The model answers with the number of samples.
+        texts = [card.find_element("css selector", ".best").text for card in cards]
+        assert texts == ["900", "1600"]
+        sources = [card.find_element("css selector", ".source").text for card in cards]
+        assert sources == ["900.wav", "1600.wav"]
 
 
 def test_page_causes_no_browser_warnings_or_external_requests(browser, served):
