@@ -132,9 +132,10 @@ def corpus_shape(settings: Settings, counts: PairCounts) -> CorpusShape:
         for side in SIDES
         if (statistics := getattr(counts, side)) is not None
     ]
-    kind = settings.tokenizer.of_side("target").kind
-    symbols = settings.task == "translate" and kind in ("char", "word", "byte")
-    return CorpusShape(counts.usable, symbols, max(lengths, default=0.0))
+    kinds = [settings.tokenizer.of_side(side).kind for side in SIDES]
+    symbols = settings.task == "translate" and kinds[1] in ("char", "word", "byte")
+    inflected = symbols and settings.data.has_features and kinds == ["char", "char"]
+    return CorpusShape(counts.usable, symbols, max(lengths, default=0.0), inflected)
 
 
 def _tokens_per_line(kind: str | None, statistics: LineStatistics) -> float:

@@ -5,7 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from keras_seq.settings.errors import SettingsError
-from keras_seq.settings.small_corpus import MOST_PAIRS, MOST_PAIRS_OF_SYMBOLS, CorpusShape
+from keras_seq.settings.small_corpus import (
+    FEWEST_PAIRS_OF_SYMBOLS,
+    MOST_PAIRS,
+    MOST_PAIRS_OF_SYMBOLS,
+    CorpusShape,
+)
 
 
 def model_values(family: str, **values: Any) -> dict[str, Any]:
@@ -116,6 +121,12 @@ PRESETS: dict[str, dict[str, Any]] = {
         "model": _transformer(4, 128, 256, 4, 0.3, 0.0),
         # Averages about 500 updates; a longer average lags behind in short trainings.
         "training": training_values(0.005, 1500, ema=0.998, every=500),
+    },
+    # For small corpora whose symbols correspond in order, such as words and pronunciations.
+    "transformer-symbols": {
+        "model": _transformer(4, 64, 256, 4, 0.2, 0.0)
+        | {"position": "rotary", "cross_position": "rotary"},
+        "training": training_values(0.005, 100, 1024, ema=0.995, every=200),
     },
     "transformer-small": {
         "model": _transformer(3, 256, 1024, 4, 0.2, 0.1),
@@ -303,14 +314,16 @@ def choose_preset(shape: CorpusShape, family: str | None = None) -> tuple[str, s
     >>> choose_preset(CorpusShape(29_000, False, 14))
     ('transformer-tiny', 'the size of the corpus (29,000 pairs, at most 100,000)')
     >>> choose_preset(CorpusShape(800, True, 7))
-    ('rnn-symbols', 'the corpus (800 pairs, at most 5,000, of short sequences of symbols)')
+    ('transformer-symbols', 'the corpus (800 pairs of short sequences of symbols)')
     """
     pairs = shape.pairs
-    most = MOST_PAIRS if family == "rnn" else MOST_PAIRS_OF_SYMBOLS
-    if shape.symbols and pairs <= most and family in (None, "rnn"):
-        return "rnn-symbols", (
-            f"the corpus ({pairs:,} pairs, at most {most:,}, of short sequences of symbols)"
-        )
+    if shape.symbols and family in (None, "rnn", "transformer") and pairs <= MOST_PAIRS:
+        reason = f"the corpus ({pairs:,} pairs of short sequences of symbols)"
+        if shape.inflected:
+            reason = f"the corpus ({pairs:,} pairs with features)"
+        medium = FEWEST_PAIRS_OF_SYMBOLS < pairs <= MOST_PAIRS_OF_SYMBOLS and not shape.inflected
+        recurrent = family == "rnn" or (family is None and medium)
+        return ("rnn-symbols" if recurrent else "transformer-symbols"), reason
     family = family or "transformer"
     if family not in _LARGEST:
         raise SettingsError(

@@ -10,12 +10,17 @@ T = TypeVar("T", int, float)
 
 # Larger corpora use their preset unchanged.
 MOST_PAIRS = 20_000
-# On smaller corpora of short symbol sequences, recurrent models are better than Transformers.
+# On corpora of short symbol sequences of a medium size, recurrent models are better than
+# Transformers; on smaller ones they are as good, but slower.
+FEWEST_PAIRS_OF_SYMBOLS = 1_000
 MOST_PAIRS_OF_SYMBOLS = 5_000
 # The number of updates is this factor times the square root of the number of pairs.
 _UPDATES = 40
 # Number of models in the ensemble, by the maximum number of pairs of the corpus.
-_MEMBERS = ((1_000, 4), (MOST_PAIRS_OF_SYMBOLS, 2), (MOST_PAIRS, 1))
+_MEMBERS = {
+    "rnn": ((FEWEST_PAIRS_OF_SYMBOLS, 4), (MOST_PAIRS_OF_SYMBOLS, 2), (MOST_PAIRS, 1)),
+    "transformer": ((FEWEST_PAIRS_OF_SYMBOLS, 2), (MOST_PAIRS, 1)),
+}
 # Number of concatenated pairs to add for each pair, by the maximum number of pairs.
 _CONCATENATION = ((1_000, 2.0), (MOST_PAIRS_OF_SYMBOLS, 1.0), (MOST_PAIRS, 0.0))
 _VALIDATIONS = 16
@@ -35,11 +40,14 @@ class CorpusShape(NamedTuple):
         pairs: Pairs of lines with text.
         symbols: True if target tokens are words, characters or bytes, not subwords.
         tokens: Approximate mean number of tokens of the longer side of a pair.
+        inflected: True if the pairs have features and both sides are characters, so that a target
+            copies much of its source.
     """
 
     pairs: int
     symbols: bool
     tokens: float
+    inflected: bool = False
 
     @property
     def is_small(self) -> bool:
@@ -78,8 +86,12 @@ def in_proportion(shape: CorpusShape, family: str) -> dict[str, Any]:
     }
     if added:
         values["data"] = {"concatenation": added}
-    if shape.symbols and family == "rnn":
-        values["model"] = {"members": _by_size(_MEMBERS, shape.pairs)}
+    if shape.symbols:
+        values["model"] = {"members": _by_size(_MEMBERS[family], shape.pairs)}
+        if family == "transformer" and shape.pairs > MOST_PAIRS_OF_SYMBOLS:
+            values["model"] |= {"units": 128, "feedforward_units": 512}
+        if family == "transformer" and shape.inflected:
+            values["model"] |= {"copy": True, "feature_encoder": "linear"}
     return values
 
 
