@@ -136,10 +136,17 @@ class WakeWordEvaluation(PlainEvaluation):
     """
 
     def __init__(self, run: Run, model: Any) -> None:
+        from keras_seq.data import parse_spans
         from keras_seq.inference.wake_words import WakeWordDetector
 
-        super().__init__(run, "f1")
-        self.tie_break = "loss"
+        has_words = any(map(parse_spans, run.valid_lines()[1]))
+        super().__init__(run, "f1" if has_words else "loss")
+        self.tie_break = "loss" if has_words else None
+        if not has_words:
+            self.notices = [
+                "the validation recordings have no word, so the loss selects the checkpoint and "
+                "the threshold means nothing: give recordings with words by --valid-data"
+            ]
         self._detector = WakeWordDetector.of_run(run, model)
         self._settings = run.settings
         self._sample_count = run.settings.training.sample_count

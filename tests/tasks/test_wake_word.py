@@ -220,3 +220,18 @@ def test_wrong_spans_are_refused_with_the_recording(tmp_path):
     path.write_text("a.wav\t-\n")
     with pytest.raises(InputError, match="expected at least one span"):
         prepare(path)
+
+
+@pytest.mark.slow
+def test_validation_without_words_is_reported(tmp_path):
+    write_wave(tmp_path / "a.wav", np.ones((3 * STEP, 1)))
+    path, valid = tmp_path / "spans.tsv", tmp_path / "valid.tsv"
+    path.write_text("a.wav\tup\na.wav\t-\n")
+    valid.write_text("a.wav\t-\n")
+    files = {"data.pairs": str(path), "data.valid_pairs": str(valid)}
+    steps = dict.fromkeys(("max_steps", "validate_every", "checkpoint_every"), 1)
+    overrides = {**SMALL, **files, **{f"training.{key}": value for key, value in steps.items()}}
+    settings, notices = load_settings(preset="wake-word", overrides=overrides), []
+    result = keras_seq.train(settings, tmp_path / "run", notice=notices.append)
+    assert any("the validation recordings have no word" in line for line in notices)
+    assert result.metric == "loss"
