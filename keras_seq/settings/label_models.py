@@ -72,7 +72,8 @@ class ConvolutionalClassifierSettings(LabelModelSettings):
     character_filters: int = a_number(0, 0, 4096, _FILTERS)
     form_units: int = a_number(0, 0, 4096, _FORMS)
     pooling: Literal["mean", "max"] = a_choice("max", _POOLING)
-    dropout: float = a_share(0.5, "Dropout rate between layers.")
+    dropout: float = a_share(0.5, "Dropout rate before the logits.")
+    embedding_dropout: float = a_share(0.3, "Dropout rate of embeddings.")
     members: int = a_number(1, 1, 100, _MEMBERS)
 
     @model_validator(mode="after")
@@ -81,6 +82,10 @@ class ConvolutionalClassifierSettings(LabelModelSettings):
         if len(set(widths)) < len(widths) or not all(1 <= width <= 100 for width in widths):
             raise ValueError(f"widths: received {widths}, expected different numbers from 1 to 100")
         return self
+
+    def encoder_arguments(self) -> dict[str, Any]:
+        arguments = super().encoder_arguments()
+        return arguments | {"dropout": arguments.pop("embedding_dropout")}
 
     @property
     def output_width(self) -> int:
