@@ -1,5 +1,6 @@
 """The task `wake-word`: from files of spans to a run, detections, scores and an export."""
 
+import base64
 import json
 import re
 
@@ -13,6 +14,8 @@ from keras_seq.data import TokenCorpus, read_sound, sample_ids
 from keras_seq.inference.wake_words import words_of_vocabulary
 from keras_seq.run import Run
 from keras_seq.serving import export_saved_model
+from keras_seq.serving.http.model import LoadedModel
+from keras_seq.serving.http.sounds import read_audio
 from keras_seq.settings import load_settings
 from keras_seq.text import FIRST_WORD, UNK_ID, InputError
 
@@ -134,6 +137,11 @@ def test_export_gives_the_detections_of_the_run(wake_word_run, tmp_path):
     np.testing.assert_allclose(answer["probability"][:, 0], highest, atol=1e-5)
     empty = served("serving_default", samples=padded[:0], lengths=lengths[:0])
     assert empty["detections"].shape == (0,)
+    loaded = LoadedModel(version, 1)
+    content = base64.b64encode(ends_in(sounds / "2.tsv")[0][0].read_bytes()).decode()
+    inputs, _ = read_audio({"instances": [{"audio": {"b64": content}}]}, loaded.sample_rate)
+    heard = loaded.run("serving_default", inputs)["detections"][0].decode()
+    assert heard == expected[0]
     # The second half of a stream continues with the state after the first.
     whole = padded[:2, : 40 * STEP]
     states = {

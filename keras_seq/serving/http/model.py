@@ -97,7 +97,13 @@ class LoadedModel:
             }
             # Run each signature once, because TensorFlow optimizes its graph in the first run.
             for name, signature in self.signatures.items():
-                self.run(name, {key: _one_row(info) for key, info in signature.inputs.items()})
+                inputs = {key: _one_row(info) for key, info in signature.inputs.items()}
+                try:
+                    self.run(name, inputs)
+                except RequestError:
+                    # Other signatures may refuse so small an input, such as a piece of a stream.
+                    if name == "serving_default":
+                        raise
         # TensorFlow raises exceptions of many types for a damaged model.
         except Exception as error:
             self._session.close()
