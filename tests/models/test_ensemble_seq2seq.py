@@ -93,9 +93,7 @@ def test_settings_build_the_members():
     assert {name.split("/")[0] for name in named_weights(model)} == {"member_0", "member_1"}
 
 
-@pytest.mark.parametrize(
-    "key", ["guided_alignment=1", "scheduled_sampling=linear", "target_embeddings=v.txt"]
-)
+@pytest.mark.parametrize("key", ["guided_alignment=1", "scheduled_sampling=linear"])
 def test_what_members_cannot_be_trained_with_is_refused(key):
     overrides = ["model.members=2", "data.alignments=a", f"training.{key}"]
     with pytest.raises(SettingsError, match=f"training.{key.split('=')[0]}: received .*members"):

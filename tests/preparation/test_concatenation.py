@@ -9,13 +9,17 @@ from keras_seq.preparation import prepare_run
 from keras_seq.preparation.concatenation import Concatenation
 from keras_seq.settings import load_settings
 
-# What text has between two pairs, on both sides.
-UNKNOWN = ((1,), (1,))
+
+def unknown(generator):
+    """What text has between two pairs, on both sides."""
+    return (1,), (1,)
+
+
 PAIRS = [TokenPair([10 + n, 20 + n], [30 + n], 1.0 + n, [(1, 0)]) for n in range(5)]
 
 
 def test_added_pairs_are_two_pairs_one_after_the_other():
-    found = list(Concatenation(2.0, (10, 10), UNKNOWN, seed=1)(PAIRS))
+    found = list(Concatenation(2.0, (10, 10), unknown, seed=1)(PAIRS))
     assert found[:5] == PAIRS and len(found) == 15
     possible = {
         (
@@ -34,15 +38,15 @@ def test_added_pairs_are_two_pairs_one_after_the_other():
 
 
 def test_the_same_seed_adds_the_same_pairs():
-    runs = [list(Concatenation(1.0, (10, 10), UNKNOWN, seed=seed)(PAIRS)) for seed in (1, 1, 2)]
+    runs = [list(Concatenation(1.0, (10, 10), unknown, seed=seed)(PAIRS)) for seed in (1, 1, 2)]
     assert runs[0] == runs[1] != runs[2]
 
 
 def test_no_pair_is_added_that_is_too_long_or_counts_nothing():
-    joining = Concatenation(3.0, (3, 10), UNKNOWN, seed=1)
+    joining = Concatenation(3.0, (3, 10), unknown, seed=1)
     assert list(joining(PAIRS)) == PAIRS and joining.added == 0
     empty = [TokenPair([], [1]), TokenPair([1], [2], 0.0)]
-    assert list(Concatenation(3.0, (9, 9), UNKNOWN, seed=1)(empty)) == empty
+    assert list(Concatenation(3.0, (9, 9), unknown, seed=1)(empty)) == empty
 
 
 def test_a_run_is_prepared_with_them(tmp_path):
@@ -68,12 +72,12 @@ def test_a_run_is_prepared_with_them(tmp_path):
 
 def test_only_some_pairs_are_kept_in_memory():
     """Recordings are long, so their samples count, and joined ones stay arrays."""
-    joining = Concatenation(1.0, (10, 10), UNKNOWN, seed=1)
+    joining = Concatenation(1.0, (10, 10), unknown, seed=1)
     joining.max_ids = 6
     # Two pairs of three ids each reach the limit.
     found = list(joining(PAIRS))
     assert len({tuple(pair.source[:2]) for pair in found[5:]}) <= 2 and joining.added == 5
     arrays = [TokenPair(np.array([4, 5], np.uint16), [6])] * 2
-    (_, _, *joined) = Concatenation(1.0, (10, 10), ((), (1,)), seed=1)(arrays)
+    (_, _, *joined) = Concatenation(1.0, (10, 10), lambda _: ((), (1,)), seed=1)(arrays)
     assert joined[0].source.dtype == np.uint16 and joined[0].source.tolist() == [4, 5, 4, 5]
     assert joined[0].target == [6, 1, 6]

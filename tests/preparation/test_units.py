@@ -135,8 +135,9 @@ def test_dates_are_subwords_and_characters(prepare):
 @pytest.mark.parametrize(
     ("overrides", "family"),
     [
-        ({}, "rnn"),
-        ({"model.dropout": 0.1}, "rnn"),
+        ({}, "transformer"),
+        ({"model.dropout": 0.1}, "transformer"),
+        ({"model.encoder_units": 4}, "rnn"),
         ({"model.units": 16, "model.num_heads": 2}, "transformer"),
         ({"model.family": "transformer"}, "transformer"),
         ({"model.family": "rnn", "model.encoder_units": 4}, "rnn"),

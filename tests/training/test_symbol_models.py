@@ -69,7 +69,8 @@ def test_settings_that_exclude_each_other_are_refused(overrides, message):
 def test_copying_refuses_text_that_was_prepared_with_two_vocabularies(tmp_path, keras_seq_command):
     pairs = write_forms(tmp_path / "forms.tsv")
     prepared = tmp_path / "prepared"
-    outcome = keras_seq_command("prepare", prepared, "--pairs", pairs, "--columns", COLUMNS)
+    options = ["--columns", COLUMNS, "--preset", "rnn-symbols"]
+    outcome = keras_seq_command("prepare", prepared, "--pairs", pairs, *options)
     assert outcome.code == 0, outcome.err
     options = ["--prepared", prepared, "--preset", "rnn-symbols", "--set", "model.copy=true"]
     outcome = keras_seq_command("train", tmp_path / "run", *options)
