@@ -21,7 +21,7 @@ Ends = Sequence[tuple[str, float]]
 
 
 class Tolerance(NamedTuple):
-    """How long before and after the end of a word it is detected, in seconds."""
+    """Largest times between a detection and the end of its word, in seconds."""
 
     before: float
     after: float
@@ -35,7 +35,7 @@ def tolerance_of(settings: Settings) -> Tolerance:
 
 
 def ends_of(spans: str, seconds: float) -> list[tuple[str, float]]:
-    """Returns the words and the times of their ends in a recording of so many seconds.
+    """Returns the words and the times of their ends in a recording that lasts `seconds`.
 
     Example:
 
@@ -76,7 +76,7 @@ def detection_values(
     metrics: Sequence[str],
     samples: int | None,
 ) -> dict[str, MetricValue]:
-    """Computes metrics of the counts of recordings that last so many seconds."""
+    """Computes metrics of recordings from their counts and their durations `seconds`."""
     array = np.array([(c.correct, c.found, c.expected) for c in counts], float).reshape(-1, 3)
     durations = np.asarray(seconds, float)
 

@@ -1,4 +1,4 @@
-"""The task `wake-word`: detects when words are said in recordings and streams."""
+"""The task `wake-word`: detects words, and when they end, in recordings and streams."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class WakeWord(SoundTask):
     families = ("wake-word",)
     usage = "detect {} sound.wav"
     without = refused_settings("batch_size") | {
-        "tokenizer.lowercase": "words are told apart as they are written"
+        "tokenizer.lowercase": "words differ as they are written"
     }
     no_transcript = "no recording has a word: expected at least one span"
     # The model is small, so larger batches take hardly longer.

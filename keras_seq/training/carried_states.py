@@ -58,7 +58,7 @@ class CarriedStates(keras.Model):
 
 
 def make_carried_evaluation(model: Any) -> Callable[[Batches], dict[str, float]]:
-    """Compiles a function like that of `make_evaluation`, for batches of `contiguous_batches`."""
+    """Compiles an evaluation as `make_evaluation` does, of batches of `contiguous_batches`."""
     states = {name: tensor.shape[-1] for name, tensor in model.with_states.input["state"].items()}
     dtypes = [str(tensor.dtype) for tensor in model.with_states.input["state"].values()]
 

@@ -42,7 +42,7 @@ class FrameCrossEntropy(MaskedLoss):
 
 
 class DetectionObjective(Objective):
-    """Cross-entropy of whether each word has just ended, for each frame."""
+    """Binary cross-entropy, in each frame, of whether a word has just ended."""
 
     def loss(self, model: Any) -> Any:
         return FrameCrossEntropy()
