@@ -87,11 +87,19 @@ def in_proportion(shape: CorpusShape, family: str) -> dict[str, Any]:
     if added:
         values["data"] = {"concatenation": added}
     if shape.symbols:
-        values["model"] = {"members": _by_size(_MEMBERS[family], shape.pairs)}
-        if family == "transformer" and shape.pairs > MOST_PAIRS_OF_SYMBOLS:
-            values["model"] |= {"units": 128, "feedforward_units": 512}
-        if family == "transformer" and shape.inflected:
-            values["model"] |= {"copy": True, "feature_encoder": "linear"}
+        values["model"] = _model_of_symbols(shape, family)
+    return values
+
+
+def _model_of_symbols(shape: CorpusShape, family: str) -> dict[str, Any]:
+    """Returns settings of the section `model` for short sequences of symbols."""
+    values: dict[str, Any] = {"members": _by_size(_MEMBERS[family], shape.pairs)}
+    if family == "transformer":
+        if shape.pairs > MOST_PAIRS_OF_SYMBOLS:
+            values |= {"units": 128, "feedforward_units": 512}
+        if shape.inflected:
+            # One model, because words with features are longer, so that an update takes more time.
+            values |= {"copy": True, "feature_encoder": "linear", "members": 1}
     return values
 
 

@@ -313,8 +313,23 @@ def test_the_preset_follows_the_units_of_a_small_corpus():
         assert [choose_preset(symbols(pairs), family)[0] for pairs in sizes] == names
     inflected = symbols(1_001)._replace(inflected=True)
     assert choose_preset(inflected)[0] == "transformer-symbols"
-    model = in_proportion(inflected, "transformer")["model"]
-    assert (model["copy"], model["feature_encoder"]) == (True, "linear")
+
+
+def test_the_model_of_symbols_follows_the_size_and_the_features():
+    def model_of(pairs, family="transformer", inflected=False):
+        shape = symbols(pairs)._replace(inflected=inflected)
+        return in_proportion(shape, family)["model"]
+
+    assert [model_of(pairs)["members"] for pairs in (1_000, 1_001)] == [2, 1]
+    assert [model_of(pairs, "rnn")["members"] for pairs in (1_000, 5_000, 5_001)] == [4, 2, 1]
+    assert "units" not in model_of(5_000) and model_of(5_001)["units"] == 128
+    assert model_of(800, inflected=True) == {
+        "copy": True,
+        "feature_encoder": "linear",
+        "members": 1,
+    }
+    # Recurrent models read features as tokens.
+    assert model_of(800, "rnn", inflected=True) == {"members": 4}
 
 
 @pytest.mark.parametrize("make", [sentences, symbols])
