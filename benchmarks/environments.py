@@ -20,7 +20,7 @@ REQUIREMENTS = {
     "torch": ("torch==2.13.*", "numpy"),
     "yoyodyne": ("yoyodyne==0.5.27", "torch==2.13.*"),
 }
-# Packages that are required, but not used, and fail to load beside a torch for processors alone.
+# Packages that are required, but not used, and fail to load with the CPU build of torch.
 UNUSED = {"yoyodyne": ("torchvision",)}
 
 

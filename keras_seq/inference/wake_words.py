@@ -10,6 +10,7 @@ import numpy as np
 
 from keras_seq import backend
 from keras_seq.data import read_sound
+from keras_seq.data.spans import NO_SPANS
 from keras_seq.inference.predictor import predict_by_length
 from keras_seq.inference.recognizer import pad_audio
 from keras_seq.inference.run_predictor import RunPredictor
@@ -132,7 +133,7 @@ class WakeWordDetector(RunPredictor):
 
     def probabilities(self, audio: Sequence[Any]) -> list[np.ndarray]:
         """Returns the probabilities of the words in each frame, float32 `(S, W)`."""
-        return [1 / (1 + np.exp(-logits)) for logits in self.logits(audio)]
+        return [sigmoid(logits) for logits in self.logits(audio)]
 
     def logits(self, audio: Sequence[Any]) -> list[np.ndarray]:
         """Returns the logits of the words in each frame, float32 `(S, W)`."""
@@ -209,7 +210,7 @@ class WakeWordStream:
             logits, state = self._advance(self._rest[None, :size], *self._state)
             self._state = [backend.to_numpy(value) for value in state]
             self._rest = self._rest[size:]
-            found += self._detections(1 / (1 + np.exp(-backend.to_numpy(logits)[0])))
+            found += self._detections(sigmoid(backend.to_numpy(logits)[0]))
         return found
 
     def _detections(self, probabilities: np.ndarray) -> list[Detection]:
@@ -223,6 +224,23 @@ class WakeWordStream:
                     found.append(Detection(seconds, word, float(row[number])))
         self._frames += len(probabilities)
         return found
+
+
+def shown_detections(found: Sequence[Detection]) -> str:
+    """Returns detections as a line of text, "-" without any.
+
+    Example:
+
+    >>> shown_detections([Detection(0.5, "stop", 0.9)])
+    'stop:0.50'
+    """
+    return " ".join(f"{one.word}:{one.seconds:.2f}" for one in found) or NO_SPANS
+
+
+def sigmoid(logits: np.ndarray) -> np.ndarray:
+    """Returns probabilities of logits of any size, without an overflow."""
+    probabilities: np.ndarray = np.exp(-np.logaddexp(0, -logits))
+    return probabilities
 
 
 def first_frames(probabilities: np.ndarray, threshold: float, hold: int) -> list[int]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from keras_seq.inference.wake_words import Detection, WakeWordDetector
+from keras_seq.inference.wake_words import WakeWordDetector, shown_detections
 from keras_seq.run import Run
 from keras_seq.run.models import load_model
 from keras_seq.serving.detector_guide import detector_guide
@@ -56,17 +56,6 @@ def export_detector_run(
         notice=notice if verify else None,
         files={RECORD_NAME: checkpoint_record([run])},
     )
-
-
-def shown_detections(found: list[Detection]) -> str:
-    """Returns detections as the export does, "-" for none.
-
-    Example:
-
-    >>> shown_detections([Detection(0.5, "stop", 0.9)])
-    'stop:0.50'
-    """
-    return " ".join(f"{one.word}:{one.seconds:.2f}" for one in found) or "-"
 
 
 def detector_signatures(detector: WakeWordDetector) -> dict[str, Any]:

@@ -95,7 +95,7 @@ class WakeWord(SoundTask):
             recording_counts,
             tolerance_of,
         )
-        from keras_seq.inference.wake_words import WakeWordDetector
+        from keras_seq.inference.wake_words import WakeWordDetector, shown_detections
 
         detector = WakeWordDetector.of_run(test.run, test.model, test.search.get("batch_size"))
         results, seconds = detector.detect_with_durations(test.sources)
@@ -105,10 +105,7 @@ class WakeWord(SoundTask):
             recording_counts(found, ends, detector.words, tolerance)
             for found, ends in zip(results, expected, strict=True)
         ]
-        outputs = tuple(
-            " ".join(f"{one.word}:{one.seconds:.2f}" for one in found) or NO_SPANS
-            for found in results
-        )
+        outputs = tuple(map(shown_detections, results))
         return detection_values(counts, seconds, test.metrics, test.samples), outputs, 0
 
     def baseline(self, test: TestSet) -> Any:

@@ -13,7 +13,7 @@ from keras_seq.evaluation.detection_values import (
     recording_counts,
     tolerance_of,
 )
-from keras_seq.inference.wake_words import Detection, WakeWordDetector
+from keras_seq.inference.wake_words import Detection, WakeWordDetector, sigmoid
 from keras_seq.losses.label_losses import NO_LABEL
 from keras_seq.losses.masked_loss import MaskedLoss
 from keras_seq.scoring import DetectionCounts
@@ -121,7 +121,7 @@ def validate_detections(
         ]
         for row in targets
     ]
-    probabilities = [1 / (1 + np.exp(-rows)) for rows in logits]
+    probabilities = [sigmoid(rows) for rows in logits]
     tolerance = tolerance_of(settings)
     threshold = best_threshold(detector, probabilities, expected, tolerance)
     found = [detector.detections(rows, threshold) for rows in probabilities]

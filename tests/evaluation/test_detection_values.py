@@ -11,7 +11,7 @@ from keras_seq.evaluation.detection_values import (
     detection_values,
     recording_counts,
 )
-from keras_seq.inference.wake_words import WakeWordDetector
+from keras_seq.inference.wake_words import WakeWordDetector, sigmoid
 from keras_seq.scoring import DetectionCounts
 
 TOLERANCE = Tolerance(0.1, 0.5)
@@ -48,3 +48,9 @@ def test_threshold_is_in_the_middle_of_the_best():
     wrong = np.array([0.1, 0.1, 0.1, 0.1, 0.4, 0.1, 0.1])[:, None]
     threshold = best_threshold(detector, [right, wrong], [[("go", 0.2)], []], TOLERANCE)
     assert threshold == pytest.approx(0.6, abs=0.03)
+
+
+def test_probabilities_of_large_logits_do_not_overflow():
+    # Warnings are errors in tests.
+    logits = np.array([-1000.0, 0.0, 1000.0], np.float32)
+    np.testing.assert_array_equal(sigmoid(logits), [0, 0.5, 1])
