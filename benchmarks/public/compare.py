@@ -25,7 +25,7 @@ import picture  # noqa: E402
 import systems  # noqa: E402
 import table  # noqa: E402
 from environments import SkippedError  # noqa: E402
-from tasks import TASKS, PublicTask, read, write_small  # noqa: E402
+from tasks import TASKS, PublicTask, read, read_lines, write_small  # noqa: E402
 
 
 class Result(NamedTuple):
@@ -39,10 +39,17 @@ class Result(NamedTuple):
 
 def score(task: PublicTask, expected: list[str], predicted: list[str]) -> float:
     """Returns the metric of a task in percent."""
+    from keras_seq.scoring import score as corpus_scores
     from keras_seq.scoring import tag_scores
 
     if len(expected) != len(predicted):
         raise SkippedError(f"{len(predicted):,} predictions for {len(expected):,} lines")
+    if task.kind == "translate":
+        tokenizer = "char" if task.languages[1] == "ja" else "13a"
+        name = task.metric.lower()
+        [found] = corpus_scores(predicted, [expected], metrics=[name], tokenize=tokenizer)
+        print(f"{task.name}: {found.text}", file=sys.stderr)
+        return found.value
     if task.kind != "tag":
         # Strings are compared as they are written, apart from spaces at the ends.
         equal = (a.strip() == b.strip() for a, b in zip(expected, predicted, strict=True))
@@ -61,19 +68,25 @@ def measure(
     result = Result(task, system, [], [])
     for seed in range(1, options.seeds + 1):
         part = "test" if options.test else "dev"
-        work = options.work / part / "-".join(f"{task.name} {system} {seed}".split())
-        note = work / "result.json"
+        work = options.work / part / "-".join(f"{task.folder} {system} {seed}".split())
+        note = work / ("bleu.json" if task.metric == "BLEU" else "result.json")
         if not note.exists():
             print(f"{task.name}, {system}, seed {seed}", file=sys.stderr, flush=True)
             found = systems.predict(system, task, data, work, seed, options.smoke)
             value = found.score
             if value is None:
-                value = score(task, [row[1] for row in read(data, task.files[2])], found.lines)
+                value = score(task, expected_lines(task, data), found.lines)
             note.write_text(json.dumps({"score": value, "minutes": found.seconds / 60}))
         kept = json.loads(note.read_text())
         result.scores.append(kept["score"])
         result.minutes.append(kept["minutes"])
     return result
+
+
+def expected_lines(task: PublicTask, data: pathlib.Path) -> list[str]:
+    if task.kind == "translate":
+        return read_lines(data, f"{task.files[2]}.{task.languages[1]}")
+    return [row[1] for row in read(data, task.files[2])]
 
 
 def main() -> None:
@@ -84,7 +97,8 @@ def main() -> None:
     parser.add_argument("--task", action="append", choices=names, metavar="NAME")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--test", action="store_true", help="score the test files")
-    parser.add_argument("--without-peers", action="store_true")
+    systems_named = [systems.OURS, *systems.PEERS]
+    parser.add_argument("--system", action="append", choices=systems_named, metavar="NAME")
     parser.add_argument("--picture", type=pathlib.Path, help="an .svg or .png to write")
     parser.add_argument("--smoke", action="store_true", help="two updates on tiny files")
     options = parser.parse_args()
@@ -98,7 +112,9 @@ def main() -> None:
         parser.error("DATA is missing: the folder of data")
     results = []
     for task in tasks:
-        for system in (systems.OURS, *(() if options.without_peers else task.peers)):
+        for system in (systems.OURS, *task.peers):
+            if options.system is not None and system not in options.system:
+                continue
             try:
                 results.append(measure(task, system, options, data))
             except SkippedError as error:

@@ -17,6 +17,8 @@ PEERS = {
     "logistic regression": Peer("logistic_regression", "scikit-learn"),
     "fastText": Peer("fasttext_classifier", "fasttext"),
     "crfsuite": Peer("crfsuite_tagger", "sklearn-crfsuite"),
+    "torch Transformer": Peer("torch_translator", "torch"),
+    "OpenNMT-tf Transformer": Peer("opennmt_tf_translator", "opennmt-tf"),
     # Half the minutes of ours, with two processors.
     "torch GPT": Peer("torch_gpt", "torch", ("20",)),
     "yoyodyne attentive LSTM": Peer("yoyodyne_models", "yoyodyne", ("SoftAttentionLSTM",)),

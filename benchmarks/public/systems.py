@@ -13,8 +13,9 @@ from typing import NamedTuple
 
 import environments
 import recordings
+import translations
 from peers import PEERS
-from tasks import PublicTask, Row, read, read_text
+from tasks import PublicTask, Row, read, read_lines, read_text
 
 HERE = pathlib.Path(__file__).resolve().parent
 OURS = "keras-seq"
@@ -23,6 +24,10 @@ SMALL = (
     *("--set", "model.members=1"),
     *("--set", "training.max_steps=2", "--set", "training.validate_every=2"),
     *("--set", "training.checkpoint_every=2", "--set", "training.sample_count=0"),
+)
+SMALL_TRANSLATOR = (
+    *("--set", "tokenizer.size=280", "--set", "model.units=16", "--set", "model.num_heads=2"),
+    *SMALL[2:],
 )
 
 
@@ -48,24 +53,20 @@ def predict(
     Raises `environments.SkippedError` if the system cannot take part.
     """
     work.mkdir(parents=True, exist_ok=True)
+    if task.kind == "translate":
+        return _translated(system, task, data, work, seed, smoke)
     if system == OURS:
         if task.kind == "write":
             return _our_model_of_text(task, data, work, seed)
         if task.kind == "listen":
             return _our_listener(task, data, work, seed)
         return _ours(task, data, work, seed, smoke)
-    peer = PEERS[system]
-    if smoke:
-        python = sys.executable
-    else:
-        python = environments.environment(work.parents[2] / "environments", peer.environment)
     for name, file in zip(("train", "dev", "test"), task.files, strict=True):
         if task.kind == "write":
             (work / f"{name}.txt").write_text(read_text(data, file), encoding="utf-8")
         else:
             _write(work / f"{name}.tsv", ["\t".join(row) for row in read(data, file)])
-    command = [python, str(HERE / f"{peer.script}.py"), task.kind, str(work), str(seed)]
-    seconds = _seconds([*command, *peer.arguments])
+    seconds = _seconds(_peer_command(system, task, work, seed, smoke))
     if task.kind == "write":
         return Predictions([], seconds, float((work / "score.txt").read_text()))
     return Predictions((work / "predicted.txt").read_text("utf-8").split("\n")[:-1], seconds)
@@ -94,6 +95,42 @@ def _ours(
         arguments = [*keras_seq, command, str(run), str(texts)]
         subprocess.run(arguments, stdout=file, stderr=subprocess.DEVNULL, check=True)
     return Predictions(output.read_text("utf-8").split("\n")[:-1], seconds)
+
+
+def _translated(
+    system: str, task: PublicTask, data: pathlib.Path, work: pathlib.Path, seed: int, smoke: bool
+) -> Predictions:
+    """Trains a translator; a peer gets the tokens and the processor time of ours."""
+    note, output = work / "seconds.json", work / "predicted.txt"
+    if not note.exists():
+        ours = work.with_name(f"{task.folder}-{OURS}-{seed}")
+        if system == OURS:
+            command = translations.train_command(task, data, work / "run", seed)
+            seconds = _seconds([*command, *(SMALL_TRANSLATOR if smoke else ())])
+            texts = read_lines(data, f"{task.files[2]}.{task.languages[0]}")
+            lines = translations.translate(work / "run", texts)
+        elif not (ours / "seconds.json").exists():
+            raise environments.SkippedError(f"it needs the tokens of {OURS}")
+        else:
+            minutes = 0.01 if smoke else json.loads((ours / "seconds.json").read_text()) / 60
+            translations.write_tokens(task, data, ours / "run", work)
+            seconds = _seconds(_peer_command(system, task, work, seed, smoke) + [str(minutes)])
+            lines = translations.text_of_tokens(ours / "run", work)
+        _write(output, lines)
+        note.write_text(json.dumps(seconds))
+    return Predictions(output.read_text("utf-8").split("\n")[:-1], json.loads(note.read_text()))
+
+
+def _peer_command(
+    system: str, task: PublicTask, work: pathlib.Path, seed: int, smoke: bool
+) -> list[str]:
+    peer = PEERS[system]
+    if smoke:
+        python = sys.executable
+    else:
+        python = environments.environment(work.parents[2] / "environments", peer.environment)
+    script = str(HERE / f"{peer.script}.py")
+    return [python, script, task.kind, str(work), str(seed), *peer.arguments]
 
 
 def _our_model_of_text(

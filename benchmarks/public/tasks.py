@@ -7,7 +7,7 @@ import pathlib
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-Kind = Literal["classify", "tag", "transduce", "write", "listen"]
+Kind = Literal["classify", "tag", "transduce", "write", "listen", "translate"]
 Row = Sequence[str]
 
 
@@ -17,13 +17,15 @@ class PublicTask(NamedTuple):
     Attributes:
         name: The name in the table.
         kind: What is predicted: a label of a text, a tag of each word, a string, the next
-            character, or the words of a recording.
+            character, the words of a recording, or a translation.
         files: Training, validation and test file in the folder of data, without `.tsv.gz`; with
-            `.txt` in the name, without `.gz`; of recordings, parts of `digits.zip`.
+            `.txt` in the name, without `.gz`; of recordings, parts of `digits.zip`; of
+            translations, without the language.
         options: Options of `keras-seq train` besides the data.
-        metric: "accuracy", "entity F1", "F1" or "exact", in percent; or "nats per character" or
-            "false alarms per hour", of which less is better.
+        metric: "accuracy", "entity F1", "F1" or "exact", in percent; "chrF" or "BLEU"; or "nats per
+            character" or "false alarms per hour", of which less is better.
         peers: Names in `peers.PEERS`.
+        languages: Suffixes of the files of a translation.
     """
 
     name: str
@@ -32,10 +34,16 @@ class PublicTask(NamedTuple):
     options: tuple[str, ...]
     metric: str
     peers: tuple[str, ...]
+    languages: tuple[str, str] = ("", "")
 
     @property
     def has_features(self) -> bool:
         return "--columns" in self.options
+
+    @property
+    def folder(self) -> str:
+        """The name of the folder of results; tasks with the same models share it."""
+        return self.name if self.kind != "translate" else "".join(self.languages)
 
 
 YOYODYNE = (
@@ -86,6 +94,14 @@ def characters(name: str) -> PublicTask:
     return PublicTask(name, "write", files, options, "nats per character", ("torch GPT",))
 
 
+def translation(source: str, target: str, metric: str) -> PublicTask:
+    files = ("enja/train", "enja/dev", "enja/test")
+    name = f"{source}{target}" if metric == "chrF" else f"{source}{target}, {metric}"
+    peers = ("torch Transformer", "OpenNMT-tf Transformer")
+    options = ("--max-minutes", "15")
+    return PublicTask(name, "translate", files, options, metric, peers, (source, target))
+
+
 TASKS = (
     labels("trec"),
     labels("sst2"),
@@ -98,7 +114,16 @@ TASKS = (
     digits("digit strings", "exact"),
     digits("wake word", "F1"),
     digits("wake word, others", "false alarms per hour"),
+    *(
+        translation(*languages, metric)
+        for languages in (("en", "ja"), ("ja", "en"))
+        for metric in ("chrF", "BLEU")
+    ),
 )
+
+
+def read_lines(data: pathlib.Path, name: str) -> list[str]:
+    return read_text(data, name).split("\n")[:-1]
 
 
 def read_text(data: pathlib.Path, name: str) -> str:
@@ -114,7 +139,7 @@ def read(data: pathlib.Path, name: str) -> list[Row]:
 
 
 def write_small(data: pathlib.Path) -> tuple[PublicTask, ...]:
-    """Writes tiny files of two tasks, for `--smoke`, and returns these tasks."""
+    """Writes tiny files of three tasks, for `--smoke`, and returns these tasks."""
     stems = ["walk", "talk", "look", "cook", "jump", "play", "call", "kick", "open", "form"]
     inflected = [
         (stem, f"{stem}{ending}", f"V;{name}")
@@ -131,5 +156,10 @@ def write_small(data: pathlib.Path) -> tuple[PublicTask, ...]:
         for name in names if folder == "inflection" else ("train", "valid", "test"):
             with gzip.open(data / folder / f"{name}.tsv.gz", "wt", encoding="utf-8") as file:
                 file.writelines("\t".join(example) + "\n" for example in examples)
-    wanted = ("trec", "inflection german medium")
+    (data / "enja").mkdir(exist_ok=True)
+    for name in ("train", "dev", "test"):
+        for language, text in (("en", "i like the {} ."), ("ja", "{}が好きです。")):
+            with gzip.open(data / "enja" / f"{name}.{language}.gz", "wt", encoding="utf-8") as file:
+                file.writelines(f"{text.format(stem)}\n" for stem in stems * 3)
+    wanted = ("trec", "inflection german medium", "enja")
     return tuple(task for task in TASKS if task.name in wanted)
