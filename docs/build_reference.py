@@ -19,7 +19,7 @@ os.environ["PDOC_ALLOW_EXEC"] = "1"
 import pdoc
 
 # The packages whose names are public, without the files in them.
-NAMES = "callbacks layers losses metrics models schedules search training".split()
+NAMES = "callbacks estimators layers losses metrics models schedules search training".split()
 MODULES = [f"keras_seq.{name}" for name in NAMES]
 MODULES += [r"!keras_seq\.\w+\."]
 TEMPLATES = Path(__file__).parent / "reference"

@@ -17,21 +17,21 @@ _PACKAGES = sorted(
 )
 # Where each public name is defined. A name after a colon is its name there.
 _NAMES = {
-    "Autoencoder": "inference.autoencoder",
-    "Classifier": "inference.classifier",
+    "Autoencoder": "estimators",
+    "Classifier": "estimators",
     "Devices": "runtime.devices",
     "Diagnosis": "analysis.diagnosis.result",
     "Evaluation": "evaluation",
-    "Generator": "inference.generator",
+    "Generator": "estimators",
     "InputError": "text",
     "LikelihoodScorer": "inference.likelihood",
-    "Recognizer": "inference.recognizer",
+    "Recognizer": "estimators",
     "Run": "run",
     "Settings": "settings",
     "SettingsError": "settings",
-    "Tagger": "inference.tagger",
-    "Translator": "inference.translator",
-    "WakeWordDetector": "inference.wake_words",
+    "Tagger": "estimators",
+    "Translator": "estimators",
+    "WakeWordDetector": "estimators",
     "diagnose": "analysis.diagnosis.diagnosing",
     "evaluate": "evaluation.evaluating",
     "export": "serving.saved_model:export_saved_model",
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from keras_seq import callbacks as callbacks
     from keras_seq import cluster as cluster
     from keras_seq import data as data
+    from keras_seq import estimators as estimators
     from keras_seq import evaluation as evaluation
     from keras_seq import inference as inference
     from keras_seq import jobs as jobs
@@ -70,17 +71,17 @@ if TYPE_CHECKING:
     from keras_seq import vectors as vectors
     from keras_seq.analysis.diagnosis.diagnosing import diagnose as diagnose
     from keras_seq.analysis.diagnosis.result import Diagnosis as Diagnosis
+    from keras_seq.estimators import Autoencoder as Autoencoder
+    from keras_seq.estimators import Classifier as Classifier
+    from keras_seq.estimators import Generator as Generator
+    from keras_seq.estimators import Recognizer as Recognizer
+    from keras_seq.estimators import Tagger as Tagger
+    from keras_seq.estimators import Translator as Translator
+    from keras_seq.estimators import WakeWordDetector as WakeWordDetector
     from keras_seq.evaluation import Evaluation as Evaluation
     from keras_seq.evaluation.evaluating import evaluate as evaluate
-    from keras_seq.inference.autoencoder import Autoencoder as Autoencoder
-    from keras_seq.inference.classifier import Classifier as Classifier
-    from keras_seq.inference.generator import Generator as Generator
     from keras_seq.inference.likelihood import LikelihoodScorer as LikelihoodScorer
-    from keras_seq.inference.recognizer import Recognizer as Recognizer
-    from keras_seq.inference.tagger import Tagger as Tagger
-    from keras_seq.inference.translator import Translator as Translator
     from keras_seq.inference.translator import translate as translate
-    from keras_seq.inference.wake_words import WakeWordDetector as WakeWordDetector
     from keras_seq.run import Run as Run
     from keras_seq.runtime.devices import Devices as Devices
     from keras_seq.scoring import score as score

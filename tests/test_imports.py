@@ -89,6 +89,11 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
         ABOVE_RUN | {"serving.graph_file", "serving.http"},
         {"keras", "numpy", "ctranslate2", "tensorflow", "tensorflow_serving", "tensorflow_text"},
     ),
+    # Everything that a user does with a model in Python. Matplotlib is optional.
+    "estimators": (
+        ABOVE_RUN | {"serving", "training"},
+        {"keras", "matplotlib", "numpy", "soundfile"},
+    ),
     # Each worker imports what it needs; the coordinating process needs no Keras.
     "jobs": (ABOVE_RUN | {"serving"}, {"numpy", "ray"}),
     # Graph files are read without TensorFlow, before it is imported.
@@ -101,7 +106,16 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     # The lazily imported public names, and `python -m keras_seq`.
     "keras_seq": (
         ABOVE_RUN
-        | {"callbacks", "jobs", "metrics", "run.averaging", "serving", "tasks", "training"},
+        | {
+            "callbacks",
+            "estimators",
+            "jobs",
+            "metrics",
+            "run.averaging",
+            "serving",
+            "tasks",
+            "training",
+        },
         set(),
     ),
     "__main__": ({"cli"}, set()),

@@ -128,7 +128,7 @@ def _peer_command(
     if smoke:
         python = sys.executable
     else:
-        python = environments.environment(work.parents[2] / "environments", peer.environment)
+        python = environments.environment(work.parents[1] / "environments", peer.environment)
     script = str(HERE / f"{peer.script}.py")
     return [python, script, task.kind, str(work), str(seed), *peer.arguments]
 

@@ -12,8 +12,8 @@ from keras_seq.callbacks.counting_callback import LossCallback
 class Progress(LossCallback):
     """Prints the step, loss, learning rate, tokens per second and remaining time.
 
-    On a terminal, the line is updated in place. In a file, a line is added every `seconds`. During
-    the first update, which compiles the model, the line says so.
+    On a terminal and in a notebook, the line is updated in place. In a file, a line is added every
+    `seconds`. During the first update, which compiles the model, the line says so.
 
     Args:
         tokens: Function without arguments that returns the number of tokens trained on so far
@@ -52,6 +52,7 @@ class Progress(LossCallback):
         self._first_step: int | None = None
         self._initial_minutes = initial_minutes
         self._line_open = False
+        self._width = 0
 
     def on_train_begin(self, logs: Any = None) -> None:
         super().on_train_begin(logs)
@@ -79,7 +80,7 @@ class Progress(LossCallback):
         if self._line_open:
             self.stream.write("\n")
             self.stream.flush()
-            self._line_open = False
+            self._line_open, self._width = False, 0
 
     def restart_clock(self) -> None:
         """Excludes the time since the last progress line from the tokens per second."""
@@ -125,6 +126,10 @@ class Progress(LossCallback):
         if self.stream.isatty():
             self.stream.write(f"\r\x1b[K{line}")
             self._line_open = True
+        elif type(self.stream).__module__.startswith("ipykernel."):
+            # Notebooks move to the begin of the line, but not all of them erase it.
+            self.stream.write(f"\r{line:<{self._width}}")
+            self._width, self._line_open = len(line), True
         elif keep:
             self.stream.write(line + "\n")
         self.stream.flush()

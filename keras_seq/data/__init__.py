@@ -13,6 +13,7 @@ from keras_seq.data.sounds import (
     sample_ids,
     samples_of,
     sound_info,
+    write_sound,
 )
 from keras_seq.data.spans import Span, parse_spans
 from keras_seq.data.stream import BatchStream
@@ -40,4 +41,5 @@ __all__ = [
     "sequential_batches",
     "sound_info",
     "write_corpus",
+    "write_sound",
 ]

@@ -109,6 +109,11 @@ def samples_of(ids: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     return np.where(real, (ids.astype(np.float32) - _ZERO) / _ZERO, np.float32(0))
 
 
+def write_sound(path: str | os.PathLike[str], samples: np.ndarray, rate: int) -> None:
+    """Writes float samples `(samples,)` to a WAV file of 32-bit floats."""
+    _import("soundfile").write(path, samples, rate, subtype="FLOAT")
+
+
 def _opened(path: str | os.PathLike[str]) -> BinaryIO:
     """Opens a recording; links are followed, because collections of recordings are large."""
     try:

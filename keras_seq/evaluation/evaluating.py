@@ -82,11 +82,40 @@ def evaluate(
     if not sources:
         raise ValueError("received no sources, expected at least one.")
     run = Run.open(path, notice=notice)
-    examples = list(zip(sources, references, strict=True))
     check_options(run, tokenize=tokenize, ensemble=ensemble, search=search)
-    names = evaluation_metrics(run, metrics, examples)
     run.require_weights(which)
     model = load_ensemble(open_ensemble(run, ensemble, which, notice), which)
+    return evaluate_model(
+        run,
+        model,
+        sources,
+        references,
+        metrics=metrics,
+        tokenize=tokenize,
+        confidence=confidence,
+        samples=samples,
+        **search,
+    )
+
+
+def evaluate_model(
+    run: Run,
+    model: Any,
+    sources: Sequence[str],
+    references: Sequence[str],
+    *,
+    metrics: Sequence[str] = (),
+    tokenize: str | None = None,
+    confidence: bool = True,
+    samples: int | None = None,
+    **search: Any,
+) -> Evaluation:
+    """Evaluates a model that is loaded from a run; see `evaluate`."""
+    check_pairs(sources=sources, references=references)
+    if not sources:
+        raise ValueError("received no sources, expected at least one.")
+    check_options(run, tokenize=tokenize, search=search)
+    names = evaluation_metrics(run, metrics, list(zip(sources, references, strict=True)))
     resamples = (samples or _SAMPLES) if confidence else None
     test = TestSet(run, model, sources, references, names, tokenize, resamples, search)
     task = TASKS[run.settings.task]
@@ -94,4 +123,4 @@ def evaluate(
     # A copy of a run may lack the training text.
     baseline = task.baseline(test) if run.train_directory.exists() else None
     step = run.loaded_step or 0
-    return Evaluation(step, len(examples), values, outputs, num_truncated, baseline)
+    return Evaluation(step, len(sources), values, outputs, num_truncated, baseline)

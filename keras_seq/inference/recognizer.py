@@ -70,6 +70,7 @@ class Recognizer(RunPredictor):
         search: SearchSettings | None = None,
     ) -> None:
         check_labels(model, labels)
+        self.model = model
         self.labels = labels
         self.separator = separator
         self.batch_size = batch_size

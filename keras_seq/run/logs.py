@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -42,15 +42,26 @@ class RunLogs:
         """Reads a value of each validation that has it from metrics.jsonl, by step."""
         return self._by_validation(lambda entry: float(entry[name]))
 
-    def _by_validation(self, read: Callable[[dict[str, Any]], float]) -> dict[int, float]:
+    def entries(self, kind: str) -> Iterator[dict[str, Any]]:
+        """Yields the lines of metrics.jsonl of a kind, "training" or "validation".
+
+        Lines that are not JSON are skipped.
+        """
         path = check_regular(self.path / "metrics.jsonl")
-        values: dict[int, float] = {}
         for line in read_lines(path) if path.exists() else ():
             try:
                 entry = json.loads(line)
-                if entry["kind"] == "validation":
-                    values[int(entry["step"])] = read(entry)
-            except (ValueError, KeyError, TypeError, RecursionError):
+            except (ValueError, RecursionError):
+                continue
+            if isinstance(entry, dict) and entry.get("kind") == kind:
+                yield entry
+
+    def _by_validation(self, read: Callable[[dict[str, Any]], float]) -> dict[int, float]:
+        values: dict[int, float] = {}
+        for entry in self.entries("validation"):
+            try:
+                values[int(entry["step"])] = read(entry)
+            except (ValueError, KeyError, TypeError):
                 # Skips all lines without a validation value.
                 continue
         return values

@@ -54,6 +54,24 @@ def configure_training_threads() -> None:
         configure_threads(usable_cores())
 
 
+def share_training_cores() -> None:
+    """Like `configure_training_threads`, and also after TensorFlow is imported.
+
+    Once TensorFlow has computed something, this function does nothing.
+    """
+    configure_training_threads()
+    tensorflow = sys.modules.get("tensorflow")
+    if tensorflow is None or _INTRA_OP in os.environ or usable_cores() > _MAX_SHARDS:
+        return
+    threading = tensorflow.config.threading
+    try:
+        threading.set_intra_op_parallelism_threads(1)
+        threading.set_inter_op_parallelism_threads(usable_cores())
+    except RuntimeError:
+        return
+    os.environ[_INTRA_OP], os.environ[_INTER_OP] = "1", str(usable_cores())
+
+
 def num_training_threads() -> int:
     """Number of shards that TensorFlow has threads for; 1 if it splits single operations."""
     return num_search_threads() if os.environ.get(_INTRA_OP) == "1" else 1

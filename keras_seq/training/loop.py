@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import keras
@@ -37,11 +37,17 @@ class TrainingLoop:
     """
 
     def __init__(
-        self, run: Run, notice: Notice, stop: SignalStop, cluster: Cluster | None = None
+        self,
+        run: Run,
+        notice: Notice,
+        stop: SignalStop,
+        cluster: Cluster | None = None,
+        callbacks: Sequence[keras.callbacks.Callback] = (),
     ) -> None:
         self.run = run
         self.notice = notice
         self.stop = stop
+        self.callbacks = list(callbacks)
         self.cluster = cluster or Cluster()
         self.setup = TrainingSetup(run, notice, self.cluster)
         self.settings = run.settings
@@ -156,6 +162,7 @@ class TrainingLoop:
             keras.callbacks.LambdaCallback(on_train_batch_end=self._after_update),
             self.checkpoint,
             self.validation,
+            *self.callbacks,
         ]
         if self.micro_batches > 1:
             self.checkpointer.record_seeds()
@@ -269,6 +276,8 @@ class TrainingLoop:
         agreed = self.cluster.of_first([*results.values()])
         results = dict(zip(results, map(float, agreed), strict=True))
         self.events.write(step, results, group="validation/")
+        for callback in self.callbacks:
+            callback.on_test_end(dict(results))
         self.progress.restart_clock()
         return results
 

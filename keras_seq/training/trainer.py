@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
+
+import keras
 
 from keras_seq.cluster import Cluster, start_cluster
 from keras_seq.preparation import Resume, open_or_prepare
@@ -30,6 +32,7 @@ def train(
     notice: Notice | None = None,
     stop_at: datetime | None = None,
     devices: Devices | None = None,
+    callbacks: Sequence[keras.callbacks.Callback] = (),
 ) -> TrainingResult:
     """Trains a model on text files and saves it in a run directory.
 
@@ -51,6 +54,8 @@ def train(
         devices: The devices and hosts to train on. By default, all GPUs or TPUs of this host, or
             its CPU. With several hosts or several CPUs, Keras must not have computed anything
             before.
+        callbacks: Callbacks of Keras, called after those of the training. An epoch is an epoch of
+            the training text. `on_test_end` receives the values of each validation.
 
     Returns:
         The result of the training. The model is in the directory; load it with
@@ -90,7 +95,7 @@ def train(
         # handlers afterwards, because JAX and TensorFlow install their own when hosts connect.
         cluster = start_cluster(devices, notice)
         with SignalStop(stop_at, cluster.hosts > 1) as stop:
-            return _train(run, notice, stop, cluster)
+            return _train(run, notice, stop, cluster, callbacks)
     finally:
         run.unlock()
 
@@ -109,7 +114,13 @@ def train_as_worker(
         return _train(run, lambda line: None, stop, cluster)
 
 
-def _train(run: Run, notice: Notice, stop: SignalStop, cluster: Cluster) -> TrainingResult:
+def _train(
+    run: Run,
+    notice: Notice,
+    stop: SignalStop,
+    cluster: Cluster,
+    callbacks: Sequence[keras.callbacks.Callback] = (),
+) -> TrainingResult:
     def report_stop() -> None:
         saved = _saved(run, "nothing was trained yet")
         notice(f"{stop.reason}; {saved}: the same command resumes from there")
@@ -117,7 +128,7 @@ def _train(run: Run, notice: Notice, stop: SignalStop, cluster: Cluster) -> Trai
     stop.on_exit = report_stop
     try:
         with cluster.scope():
-            return TrainingLoop(run, notice, stop, cluster).fit()
+            return TrainingLoop(run, notice, stop, cluster, callbacks).fit()
     except BaseException as error:
         # A backend that was interrupted while compiling may raise an error of its own.
         cause = stop.raised or error

@@ -27,6 +27,12 @@ class Terminal(io.StringIO):
         return True
 
 
+class Notebook(io.StringIO):
+    """The output stream of a notebook's kernel is not a terminal, but knows carriage returns."""
+
+    __module__ = "ipykernel.iostream"
+
+
 class Pace(keras.callbacks.Callback):
     """Sleeps for a given time in each update, and counts 10 tokens per update."""
 
@@ -164,3 +170,14 @@ def test_progress_counts_updates_from_initial_step():
     lines = [LINE.fullmatch(line) for line in stream.getvalue().splitlines()]
     assert [line["step"] for line in lines] == ["1,002", "1,003", "1,004", "1,005", "1,006"]
     assert float(lines[-1]["left"]) == 0
+
+
+def test_progress_is_one_line_in_a_notebook():
+    stream = Notebook()
+    fit(Pace(0.02), Progress(max_steps=UPDATES, seconds=1e-9, stream=stream))
+    shown = stream.getvalue()
+    assert shown.count("\n") == 1 and "\x1b" not in shown
+    lines = shown.rstrip("\n").split("\r")[1:]
+    # A shorter line covers the longer one before it.
+    assert all(len(new) >= len(old.rstrip()) for old, new in zip(lines, lines[1:], strict=False))
+    assert LINE.fullmatch(lines[-1].rstrip())

@@ -1,0 +1,25 @@
+"""Train, use, evaluate, save and export a model in Python, from data in memory or in files."""
+
+from keras_seq.estimators.classes import (
+    Autoencoder,
+    Classifier,
+    Generator,
+    Recognizer,
+    Tagger,
+    Translator,
+    WakeWordDetector,
+)
+from keras_seq.estimators.estimator import Estimator
+from keras_seq.estimators.history import History
+
+__all__ = [
+    "Autoencoder",
+    "Classifier",
+    "Estimator",
+    "Generator",
+    "History",
+    "Recognizer",
+    "Tagger",
+    "Translator",
+    "WakeWordDetector",
+]
