@@ -15,7 +15,7 @@ MOST_PAIRS = 20_000
 FEWEST_PAIRS_OF_SYMBOLS = 1_000
 MOST_PAIRS_OF_SYMBOLS = 5_000
 # The number of updates is this factor times the square root of the number of pairs.
-_UPDATES = 40
+_UPDATES = {"rnn": 32, "transformer": 40}
 # Number of models in the ensemble, by the maximum number of pairs of the corpus.
 _MEMBERS = {
     "rnn": ((FEWEST_PAIRS_OF_SYMBOLS, 4), (MOST_PAIRS_OF_SYMBOLS, 2), (MOST_PAIRS, 1)),
@@ -65,13 +65,13 @@ def in_proportion(shape: CorpusShape, family: str) -> dict[str, Any]:
 
     >>> values = in_proportion(CorpusShape(800, True, 7.5), "rnn")
     >>> values["training"]["max_epochs"], values["training"]["warmup_steps"]
-    (34, 57)
+    (27, 45)
     """
     added = _by_size(_CONCATENATION, shape.pairs) if shape.symbols else 0.0
     # A joined pair is as long as two pairs.
     tokens = shape.pairs * (shape.tokens + 1) * (1 + 2 * added)
     batch_tokens = int(min(max(tokens / 100, 1024), 4096))
-    updates = round(_UPDATES * math.sqrt(shape.pairs))
+    updates = round(_UPDATES[family] * math.sqrt(shape.pairs))
     every = max(10, round(updates / _VALIDATIONS))
     values: dict[str, Any] = {
         "training": {
