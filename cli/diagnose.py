@@ -85,17 +85,12 @@ def diagnose(
     except module.LongTargetError as error:
         name = "standard input" if reference == "-" else reference
         raise InputError(f"{name}:{error.index + 1}: {error.what}") from None
-    data = {"run": Path(run).resolve().name, "checkpoint": which} | diagnosis.to_dict()
+    names = {"run": Path(run).resolve().name, "checkpoint": which}
     if html is not None:
-        from keras_seq.analysis.pages import make_page
-
-        # Replace lone surrogates, because an error here would lose the result of a long search.
-        Path(html).write_text(
-            make_page("diagnosis", data), encoding="utf-8", errors="replace", newline="\n"
-        )
+        diagnosis.page(**names).save(html)
         notice(f"{html} written")
     if as_json:
-        emit([json.dumps(data, ensure_ascii=False, indent=1)])
+        emit([json.dumps(names | diagnosis.to_dict(), ensure_ascii=False, indent=1)])
     else:
         emit(_table(diagnosis, worst))
 

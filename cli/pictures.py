@@ -97,35 +97,10 @@ class AttentionPictures:
                 stream.close()
 
     def _write_page(self, path: str) -> None:
-        from keras_seq.analysis.pages import make_page
+        from keras_seq.analysis.search_pages import AttendedLine, attention_page
 
-        explain = self._explain()
-        lines = []
-        for number, source, text, attention in self._lines:
-            source_tokens, tokens = explain.pieces(attention)
-            thousandths = (attention.weights * 1000).round().astype(int)
-            weights = thousandths.reshape(*thousandths.shape[:2], -1).tolist()
-            lines.append(
-                {
-                    "number": number,
-                    "source": source,
-                    "text": text,
-                    "source_tokens": source_tokens,
-                    "tokens": tokens,
-                    "weights": weights,
-                }
-            )
-        layers, heads = self._lines[0][3].weights.shape[:2]
-        data = {
-            "run": self._run,
-            "layers": layers,
-            "heads": heads,
-            "layer": explain.layer % layers,
-            "head": explain.head,
-            "left": self._omitted,
-            "lines": lines,
-        }
-        _write(path, make_page("attention", data))
+        lines = [AttendedLine(*line) for line in self._lines]
+        attention_page(lines, self._explain(), self._run, self._omitted).save(path)
 
     def _write_images(self, path: Path) -> None:
         from keras_seq.analysis.attention_image import save_attention_image
@@ -173,28 +148,13 @@ class BeamPictures:
 
     def finish(self) -> None:
         """Writes the HTML page."""
-        from keras_seq.analysis.pages import make_page
+        from keras_seq.analysis.search_pages import beam_page
 
         if not self._lines:
             notice(f"{self._path}: not written, no line has a translation")
             return
-        data = {
-            "run": self._run,
-            "beam_size": self._settings.beam_size,
-            "normalization": self._settings.length_normalization,
-            "alpha": self._settings.alpha,
-            "coverage": self._settings.coverage_penalty > 0,
-            "patience": self._settings.patience,
-            "left": self._omitted,
-            "lines": self._lines,
-        }
-        _write(self._path, make_page("beam", data))
+        beam_page(self._lines, self._settings, self._run, self._omitted).save(self._path)
         if self._omitted:
             notice(
                 f"{self._path}: shows the first {len(self._lines)} lines, omits {self._omitted:,}"
             )
-
-
-def _write(path: str, text: str) -> None:
-    with open(path, "w", encoding="utf-8", newline="\n", errors="replace") as file:
-        file.write(text)

@@ -237,6 +237,22 @@ def test_beam_page_shows_the_tree_in_a_browser(made, browser, tmp_path):  # noqa
 
 
 @pytest.mark.process
+def test_beam_page_is_drawn_within_a_notebook(made, browser, tmp_path):  # noqa: F811
+    """A notebook puts the page into its own document."""
+    _, tree, _ = made
+    notebook = tmp_path / "notebook.html"
+    cell = make_page("beam", beam_data(tree))._repr_html_()
+    notebook.write_text(f"<!DOCTYPE html><title>mine</title><p>cell</p>{cell}", encoding="utf-8")
+    browser.get(notebook.as_uri())
+    browser.switch_to.frame(find(browser, "iframe")[0])
+    nodes = sum(map(len, tree["steps"]))
+    assert len(find(browser, "#tree [role=img]")) == nodes
+    browser.switch_to.default_content()
+    assert browser.title == "mine"
+    assert page_errors(browser) == []
+
+
+@pytest.mark.process
 def test_attention_page_shows_the_weights_in_a_browser(browser, tmp_path):  # noqa: F811
     """Each cell's shade and tooltip match its weight; the default is the mean of the heads."""
     weights = [[[[900, 100], [0, 1000]], [[500, 500], [200, 800]]]]

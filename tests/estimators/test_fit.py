@@ -1,5 +1,7 @@
 """Training in Python equals the command, and what it returns can be used, saved and exported."""
 
+import json
+
 import datasets
 import keras
 import numpy as np
@@ -128,6 +130,28 @@ def test_saved_model_is_loaded_and_exported(translator, tmp_path):
     assert SavedModelTranslator(tmp_path / "served" / "1")(lines) == translator(lines)
     with pytest.raises(keras_seq.InputError, match="run"):
         translator.save(tmp_path / "run")
+
+
+def data_of(page):
+    """The data in a page's script."""
+    start = page.index("const data = ") + len("const data = ")
+    return json.JSONDecoder().raw_decode(page[start:])[0]
+
+
+def test_attention_and_beam_are_pages_of_a_notebook(translator, tmp_path):
+    lines = [PAIRS[0][0], " ", PAIRS[1][0]]
+    texts = translator(lines)
+    page = translator.show_attention(lines)
+    shown = data_of(page)["lines"]
+    assert [(line["number"], line["text"]) for line in shown] == [(1, texts[0]), (3, texts[2])]
+    sums = np.array(shown[0]["weights"]).reshape(-1, len(shown[0]["source_tokens"])).sum(1)
+    np.testing.assert_allclose(sums, 1000, atol=len(shown[0]["source_tokens"]))
+    beam = data_of(translator.show_beam(lines))["lines"]
+    assert [line["results"][0]["text"] for line in beam] == [texts[0], texts[2]]
+    page.save(tmp_path / "page.html")
+    assert (tmp_path / "page.html").read_text(encoding="utf-8") == page
+    with pytest.raises(ValueError, match="no line has a translation"):
+        translator.show_attention([" "])
 
 
 def test_interrupted_training_is_resumed_by_the_same_call(translator, tmp_path):

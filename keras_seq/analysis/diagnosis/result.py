@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from keras_seq.analysis.pages import Page, make_page
 from keras_seq.scoring import Score
 from keras_seq.settings import SearchSettings
 
@@ -154,6 +155,13 @@ class Diagnosis:
             "wider_is_better": sum(line.wider_is_better for line in lines),
             "truncated_sources": sum(line.source_truncated for line in lines),
         }
+
+    def page(self, run: str = "", checkpoint: str | int = "best") -> Page:
+        """Returns an HTML page with all lines, under the names of the run and the checkpoint."""
+        return make_page("diagnosis", {"run": run, "checkpoint": checkpoint} | self.to_dict())
+
+    def _repr_html_(self) -> str:
+        return self.page()._repr_html_()
 
     def to_dict(self) -> dict[str, Any]:
         """Returns everything, ready for JSON; docs/diagnosis.md explains each key."""

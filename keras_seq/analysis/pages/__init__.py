@@ -2,13 +2,32 @@
 
 import base64
 import hashlib
+import html
 import json
+import os
 import re
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
 
-def make_page(name: str, data: Any) -> str:
+class Page(str):
+    """An HTML page, which a notebook shows as the result of a cell."""
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the page to a file."""
+        # Replace lone surrogates, because an error here would lose the result of a long search.
+        Path(path).write_text(self, encoding="utf-8", errors="replace", newline="\n")
+
+    def _repr_html_(self) -> str:
+        # A frame of its own keeps the style and the script of the page apart from the notebook's.
+        return (
+            f'<iframe srcdoc="{html.escape(self)}" sandbox="allow-scripts" '
+            'style="width: 100%; height: 36em; border: 0"></iframe>'
+        )
+
+
+def make_page(name: str, data: Any) -> Page:
     """Returns an HTML page that contains its script, style and data.
 
     The content security policy of the page lists the hashes of its script and style, so browsers
@@ -29,7 +48,7 @@ def make_page(name: str, data: Any) -> str:
     # Replaces only the first occurrence, which is in the head, because the data may contain more.
     for tag in ("script", "style"):
         page = page.replace(f"{{{tag}}}", _hash_of(tag, page), 1)
-    return page
+    return Page(page)
 
 
 def _read(name: str) -> str:
