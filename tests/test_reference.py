@@ -94,7 +94,7 @@ def test_argument_sections_are_rendered_as_lists(folder):
         assert re.search(rf"<h6[^>]*>{section}:</h6>\s*<ul>", text), section
 
 
-def test_the_readme_names_every_layer():
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+def test_the_page_of_layers_names_every_layer():
+    page = (ROOT / "docs" / "layers.md").read_text(encoding="utf-8")
     for name in layers.__all__:
-        assert not inspect.isclass(getattr(layers, name)) or f"`{name}`" in readme, name
+        assert not inspect.isclass(getattr(layers, name)) or f"`{name}`" in page, name

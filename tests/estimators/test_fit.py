@@ -10,6 +10,7 @@ from label_runs import labeled_lines, tagged_lines
 from sound_files import PITCHES, RATE
 
 import keras_seq
+from keras_seq.estimators import estimator
 from keras_seq.serving import SavedModelTranslator
 from keras_seq.text.dates import date_pairs
 
@@ -47,6 +48,14 @@ class Recorder(keras.callbacks.Callback):
 def weights_of(run, step=4):
     path = run / "checkpoints" / f"step-{step:08}" / "weights.safetensors"
     return path.read_bytes()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _unchanged_threads():
+    """Keeps the threads of this process, which other tests use; tests/runtime has the test."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(estimator, "share_training_cores", lambda: None)
+        yield
 
 
 @pytest.fixture(scope="module")

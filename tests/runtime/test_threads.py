@@ -82,3 +82,34 @@ def test_batch_is_not_split_when_threads_share_operations(monkeypatch):
     monkeypatch.setenv("TF_NUM_INTRAOP_THREADS", "2")
     monkeypatch.setenv("TF_NUM_INTEROP_THREADS", "2")
     assert num_training_threads() == 1
+
+
+SHARED = """
+import os
+os.environ["KERAS_BACKEND"] = "tensorflow"
+import keras
+import tensorflow as tf
+from keras_seq.runtime.threads import num_training_threads, share_training_cores
+{}
+share_training_cores()
+keras.ops.ones(2) + 1
+threads = tf.config.threading
+print(threads.get_intra_op_parallelism_threads(), num_training_threads())
+"""
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    ("before", "expected"),
+    [("", "1 {cores}"), ("keras.ops.ones(2)", "0 1")],
+    ids=["before TensorFlow computes", "afterwards"],
+)
+def test_cores_are_shared_after_tensorflow_is_imported(before, expected):
+    names = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "NPROC")
+    environment = {key: value for key, value in os.environ.items() if key not in names}
+    command = [sys.executable, "-c", SHARED.format(before)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    cores = usable_cores()
+    if cores > 8:
+        pytest.skip("TensorFlow splits operations on machines with many cores")
+    assert done.stdout.strip() == expected.format(cores=cores)
