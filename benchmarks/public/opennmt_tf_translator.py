@@ -17,6 +17,7 @@ os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 import opennmt
 import peer_files
 import tensorflow as tf
+from opennmt.utils.checkpoint import Checkpoint
 
 WIDTH, RATE, WARMUP, DROPOUT = 128, 0.005, 1500, 0.3
 
@@ -93,7 +94,7 @@ def main() -> None:
             print(f"{number} updates, loss {float(loss):.3f}", file=sys.stderr, flush=True)
         if time.process_time() - begin > 60 * minutes:
             break
-    checkpoint = opennmt.utils.Checkpoint(model, optimizer, model_dir=str(work / "model"))
+    checkpoint = Checkpoint(model, optimizer, model_dir=str(work / "model"))
     path = checkpoint.save(0)
     config = {
         "model_dir": str(work / "model"),

@@ -52,4 +52,7 @@ def text_of_tokens(run: pathlib.Path, work: pathlib.Path) -> list[str]:
 
     _, target = Run.open(run).vocabularies
     lines = (work / "tokens.txt").read_text().split("\n")[:-1]
-    return target.decode([[int(token) for token in line.split()] for line in lines])
+    # OpenNMT-tf may write `<unk>`.
+    return target.decode(
+        [[int(token) for token in line.split() if token.isdecimal()] for line in lines]
+    )
