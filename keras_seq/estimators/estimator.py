@@ -77,8 +77,8 @@ class Estimator(RunPredictor):
                 Without one, the run is temporary, and `save` keeps it.
             preset: A preset of the settings; by default one is chosen by the examples.
             settings: Settings by name, such as `{"training.max_minutes": 30, "seed": 2}`.
-            callbacks: Callbacks of Keras. An epoch is an epoch of the training text;
-                `on_test_end` receives the values of each validation.
+            callbacks: Callbacks of Keras. An epoch has as many updates as one pass over the
+                training text; `on_test_end` receives the values of each validation.
             resume: See `keras_seq.train`.
             overwrite: Whether to delete an earlier run in the directory.
             devices: See `keras_seq.train`.
