@@ -209,6 +209,21 @@ def test_every_link_leads_somewhere():
             assert target.startswith("https://") or (path.parent / target).exists(), target
 
 
+def test_every_page_is_reached_from_the_readme():
+    reached, waiting = set(), [README]
+    while waiting:
+        path = waiting.pop()
+        if path not in reached:
+            reached.add(path)
+            names = re.findall(r"\]\(([^)#:]+\.md)\)", path.read_text(encoding="utf-8"))
+            waiting += [(path.parent / name).resolve() for name in names]
+    assert {path for path in DOCUMENTS if path.parent.name == "docs"} <= reached
+
+
+def test_the_readme_is_short():
+    assert len(README.read_text(encoding="utf-8").splitlines()) <= 130
+
+
 def click_command():
     import typer
 
