@@ -63,6 +63,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 raise pytest.UsageError(f"{item.path}: expected `mark.{marker}` in this file")
 
 
+def pytest_collection_finish() -> None:
+    """Leaves the objects of imported modules out of garbage collection; there are a million."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup() -> None:
     """Gives unseeded layers the same weights in every test session.
@@ -79,13 +85,8 @@ def _no_gradients_kept() -> Iterator[None]:
 
     `tf.custom_gradient` registers, for each use in a graph, a function that refers to that graph,
     and nothing public takes it back. A worker of `-m slow` came to 12 GB that way.
-
-    The collections during the tests of a file leave out what is older than the file: a million
-    objects of TensorFlow and Keras.
     """
-    gc.freeze()
     yield
-    gc.unfreeze()
     if "tensorflow" in sys.modules:
         from tensorflow.python.framework import ops
 
