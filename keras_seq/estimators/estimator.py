@@ -60,7 +60,8 @@ class Estimator(RunPredictor):
         """Trains a model on examples in memory or in files; returns it with its best weights.
 
         This is `keras-seq train` in Python: with the same examples and settings, the weights are
-        the same. Line breaks within a text become spaces.
+        the same. Line breaks within a text become spaces;
+        texts of a language model or an autoencoder are split into lines.
 
         Args:
             examples: Rows, such as a list of `(source, target)`; a generator; a dict of columns; a
@@ -105,8 +106,7 @@ class Estimator(RunPredictor):
             overrides = {
                 "task": cls.task,
                 **(settings or {}),
-                **cls._files(examples, "", columns, texts),
-                **cls._files(valid, "valid_", columns, texts),
+                **cls._all_files(examples, valid, columns, texts),
             }
             tell = functools.partial(_tell, notice, texts)
             earlier = None if overwrite else find_run(path)
@@ -173,16 +173,21 @@ class Estimator(RunPredictor):
             InputError: If examples are invalid, or the task does not have a metric.
             ValueError: If there are no examples.
         """
-        rows = self._test_rows(examples, columns)
-        return evaluate_model(
-            self.run,
-            self.model,
-            [source for source, _ in rows],
-            [reference for _, reference in rows],
-            metrics=metrics,
-            confidence=confidence,
-            **search,
-        )
+        # Recordings that are arrays are files in the folder until the evaluation ends.
+        with _folder_of_texts() as folder:
+            files = self._files(examples, "", columns, folder)
+            file = TASKS[self.task or ""].file
+            names = {file: files[f"data.{file}"], "columns": files.get("data.columns")}
+            rows = EvaluationFiles(**names).read(self.run)
+            return evaluate_model(
+                self.run,
+                self.model,
+                [source for source, _ in rows],
+                [reference for _, reference in rows],
+                metrics=metrics,
+                confidence=confidence,
+                **search,
+            )
 
     def save(self, directory: FileName) -> None:
         """Copies the run to a new directory, which `load` and all commands read.
@@ -202,6 +207,23 @@ class Estimator(RunPredictor):
         from keras_seq.serving.saved_model import export_saved_model
 
         return Path(export_saved_model(self.run, directory, **options))
+
+    @classmethod
+    def _all_files(
+        cls, examples: Any, valid: Any, columns: Columns, folder: Path
+    ) -> dict[str, Any]:
+        """Returns the settings of the files of training and validation examples."""
+        files = cls._files(examples, "", columns, folder)
+        if valid is None:
+            return files
+        valid_files = cls._files(valid, "valid_", columns, folder)
+        first, second = (one.get("data.columns") for one in (files, valid_files))
+        if first != second:
+            raise InputError(
+                f"`examples` and `valid` have different columns ({first or 'a file'}; "
+                f"{second or 'a file'}): give both in memory or both as files, alike"
+            )
+        return files | valid_files
 
     @classmethod
     def _files(cls, examples: Any, prefix: str, columns: Columns, folder: Path) -> dict[str, Any]:
@@ -228,14 +250,6 @@ class Estimator(RunPredictor):
         if task.roles is None:
             return {key: str(path)}
         return {key: str(path), "data.columns": _column_names(task.roles, range(count))}
-
-    def _test_rows(self, examples: Any, columns: Columns) -> list[tuple[str, str]]:
-        """Returns sources and references for an evaluation."""
-        with _folder_of_texts() as folder:
-            files = self._files(examples, "", columns, folder)
-            file = TASKS[self.task or ""].file
-            names = {file: files[f"data.{file}"], "columns": files.get("data.columns")}
-            return EvaluationFiles(**names).read(self.run)
 
     @classmethod
     def _of_run(cls, run: Run, model: Any, settings: Settings, **options: Any) -> Self:

@@ -71,6 +71,9 @@ def write_rows(path: Path, rows: Iterable[Row]) -> None:
 def _iterate(examples: Any) -> Iterable[Any]:
     """Returns the rows of tables as dicts; other objects are iterated."""
     if isinstance(examples, Mapping):
+        if any(hasattr(column, "column_names") for column in examples.values()):
+            splits = ", ".join(map(repr, examples))
+            raise TypeError(f"`examples` has several data sets, give one of {splits}.")
         names, columns = list(examples), list(examples.values())
         if len({len(column) for column in columns}) > 1:
             lengths = ", ".join(f"{name} {len(examples[name]):,}" for name in names)

@@ -112,5 +112,8 @@ def test_wrong_rows_are_named(examples, task, columns, message, tmp_path):
 def test_wrong_arguments_are_refused():
     with pytest.raises(TypeError, match="`examples` must be rows, received str"):
         list(rows_of("pairs.tsv", "translate"))
+    splits = datasets.DatasetDict(train=datasets.Dataset.from_list([{"text": "a"}]))
+    with pytest.raises(TypeError, match="several data sets, give one of 'train'"):
+        list(rows_of(splits, "vae"))
     with pytest.raises(ValueError, match="`columns` must name text and label, received"):
         rows_of([("a", "b")], "classify", [0])

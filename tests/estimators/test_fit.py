@@ -163,6 +163,15 @@ def test_attention_and_beam_are_pages_of_a_notebook(translator, tmp_path):
         translator.show_attention([" "])
 
 
+def test_validation_with_other_columns_is_refused(tmp_path):
+    features = [(source, target, "V") for source, target in PAIRS]
+    with pytest.raises(keras_seq.InputError, match="`examples` and `valid` have different columns"):
+        keras_seq.Translator.fit(features, valid=PAIRS, notice=[].append)
+    (tmp_path / "pairs.tsv").write_text("source\ttarget\na\tb\n")
+    with pytest.raises(keras_seq.InputError, match=r"\(a file; source=1,target=2\): give both"):
+        keras_seq.Translator.fit(tmp_path / "pairs.tsv", valid=PAIRS, notice=[].append)
+
+
 def test_interrupted_training_is_resumed_by_the_same_call(translator, tmp_path):
     options = {"valid": PAIRS[:20], "preset": "transformer-tiny", "directory": tmp_path / "run"}
     notices = []
@@ -221,4 +230,7 @@ def test_recognizer_fits_arrays():
     rows = [((samples, RATE), name) for name, samples in sounds.items()] * 20
     settings = LABELED | {"model.units": 16, "model.num_layers": 1}
     recognizer = keras_seq.Recognizer.fit(rows, settings=settings, notice=[].append)
-    assert len(recognizer([rows[0][0][0]])) == 1
+    outputs = recognizer([samples for (samples, _), _ in rows])
+    evaluation = recognizer.evaluate(rows, metrics=["exact"], confidence=False)
+    right = np.mean([output == name for output, (_, name) in zip(outputs, rows, strict=True)])
+    assert evaluation.metrics["exact"].value == pytest.approx(100 * right, abs=1e-6)
