@@ -166,7 +166,7 @@ def run_plain(command, keras_seq_command):
 
 
 @pytest.mark.docs
-def test_every_shell_block_runs(folder, monkeypatch, keras_seq_command):
+def test_every_block_runs(folder, monkeypatch, keras_seq_command):
     monkeypatch.chdir(folder)
     have_run = set()
     for path in DOCUMENTS:
@@ -184,10 +184,11 @@ def test_every_shell_block_runs(folder, monkeypatch, keras_seq_command):
     lines = (folder / "test.en").read_text().count("\n")
     assert (folder / "test.hyp").read_text().count("\n") == lines
     assert len((folder / "test.nbest").read_text().split("\n")) > lines
+    run_python_blocks(folder)
 
 
-@pytest.mark.docs
-def test_every_python_block_runs(folder):
+def run_python_blocks(folder):
+    """Runs all Python blocks, which use the runs of the shell blocks."""
     documents = [path for path in DOCUMENTS if path not in PAGES_WITH_OWN_TESTS]
     python = [block for path in documents for block in blocks(path, "python")]
     assert any(PYTHON_LIMIT in block for block in python)
