@@ -6,7 +6,6 @@ import contextlib
 import functools
 import os
 import shutil
-import sys
 import tempfile
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,6 +26,7 @@ from keras_seq.runtime.threads import share_training_cores
 from keras_seq.settings import TASKS, Settings
 from keras_seq.text import InputError
 from keras_seq.training import TrainingResult, train
+from keras_seq.training.trainer import to_stderr
 
 Notice = Callable[[str], None]
 FileName = str | os.PathLike[str]
@@ -100,7 +100,7 @@ class Estimator(RunPredictor):
         ['Eine Katze rennt.']
         """
         share_training_cores()
-        notice = notice or _to_stderr
+        notice = notice or to_stderr
         path = Path(directory or tempfile.mkdtemp(prefix="keras-seq-"))
         with _folder_of_texts() as texts:
             overrides = {
@@ -284,8 +284,3 @@ def _tell(notice: Notice, folder: Path, line: str) -> None:
 
 def _without(folder: Path, line: str) -> str:
     return line.replace(f"{folder}{os.sep}", "")
-
-
-def _to_stderr(line: str) -> None:
-    sys.stderr.write(f"{line}\n")
-    sys.stderr.flush()

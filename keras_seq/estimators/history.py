@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from keras_seq.run import Run
+from keras_seq.text import InputError
 
 Columns = dict[str, list[Any]]
 
@@ -39,10 +40,14 @@ class History:
     def plot(self) -> Any:
         """Draws the losses, and the metric of the validations, over the updates.
 
-        Returns a figure of matplotlib, which notebooks show; `figure.savefig(path)` writes it.
+        Returns a matplotlib figure, which notebooks show; `figure.savefig(path)` writes it. Raises
+        InputError if matplotlib is not installed.
         """
-        from matplotlib.figure import Figure
-
+        try:
+            from matplotlib.figure import Figure
+        except ImportError:
+            message = "a plot of the history needs matplotlib: pip install 'keras-seq[plot]'"
+            raise InputError(message) from None
         figure = Figure(figsize=(9, 3), layout="constrained")
         losses, metric = figure.subplots(1, 2)
         for name, columns in (("training", self.training), ("validation", self.validation)):

@@ -79,7 +79,7 @@ def train(
     ... )
     >>> keras_seq.train(settings, "runs/mine")  # doctest: +SKIP
     """
-    notice = notice or _to_stderr
+    notice = notice or to_stderr
     devices = devices or Devices()
     if devices.host_index > 0:
         return train_as_worker(directory, devices, notice)
@@ -150,6 +150,7 @@ def _saved(run: Run, nothing: str) -> str:
     return nothing if step is None else f"step {step:,} is saved"
 
 
-def _to_stderr(line: str) -> None:
+def to_stderr(line: str) -> None:
+    """Prints a line for the user."""
     sys.stderr.write(f"{line}\n")
     sys.stderr.flush()
