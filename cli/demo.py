@@ -31,21 +31,27 @@ def demo(
     check_backend(os.environ.get("KERAS_BACKEND"))
     configure_training_threads()
     run, test = prepare_demo(directory, overrides=set_, overwrite=overwrite, notice=notice)
-    from keras_seq.scoring import score
 
     import_quietly("keras_seq.training").train(run.settings, run, notice=notice)
     sources, references = [pair[0] for pair in test], [pair[1] for pair in test]
-    hypotheses = import_quietly("keras_seq.inference.translator").Translator.load(
-        run.path, notice=notice
-    )(sources)
-    correct = sum(map(str.__eq__, hypotheses, references))
-    width = max(len(source) for source in sources[:_EXAMPLES])
-    examples = list(zip(sources, hypotheses, references, strict=True))[:_EXAMPLES]
-    emit(
-        f"{source:{width}}  ->  {hypothesis}"
-        + ("" if hypothesis == reference else f"  (expected {reference})")
-        for source, hypothesis, reference in examples
+    model = import_quietly("keras_seq.run.models").load_model(run)
+    evaluation = import_quietly("keras_seq.evaluation.evaluating").evaluate_model(
+        run, model, sources, references
     )
-    emit(result.text for result in score(hypotheses, [references]))
+    outputs = evaluation.outputs
+    width = max(len(source) for source in sources[:_EXAMPLES])
+    examples = list(zip(sources, outputs, references, strict=True))[:_EXAMPLES]
+    emit(
+        f"{source:{width}}  ->  {output}"
+        + ("" if output == reference else f"  (expected {reference})")
+        for source, output, reference in examples
+    )
+    emit(metric.text for metric in evaluation.metrics.values())
+    correct = sum(map(str.__eq__, outputs, references))
     emit([f"{correct} of {len(test)} unseen dates are exactly right ({correct / len(test):.1%})"])
+    page = import_quietly("keras_seq.analysis.reports.reporting").report_model(
+        run, model, sources, references, name="unseen dates", evaluation=evaluation
+    )
+    page.save(run.path / "report.html")
+    notice(f"{run.path / 'report.html'} written: curves, scores, wrong dates and attention")
     notice(f'now try: keras-seq translate {directory} "{sources[0]}"')

@@ -15,37 +15,14 @@ from keras_seq_cli.output import check_writable, emit, notice
 from keras_seq_cli.quiet import import_quietly
 from keras_seq_cli.search_options import with_search_options
 from keras_seq_cli.shared_options import Ensemble, Json, Metrics, Tokenize, Which, split_metrics
+from keras_seq_cli.test_set_options import with_test_set_options
 
 
 # Omit --n-best, because only the best output of each example is scored.
 @functools.partial(with_search_options, without=("n_best",))
+@with_test_set_options
 def evaluate(
     run: Annotated[str, typer.Argument(help="Run directory.")],
-    pairs: Annotated[
-        str | None,
-        typer.Option(
-            help="source<TAB>target lines, for translate, - for stdin; path<TAB>text, for speech; "
-            "path<TAB>spans, for wake-word."
-        ),
-    ] = None,
-    source: Annotated[
-        str | None, typer.Option(help="Source sentences, one per line, instead of --pairs.")
-    ] = None,
-    target: Annotated[
-        str | None, typer.Option(help="Target sentences, parallel to --source.")
-    ] = None,
-    text: Annotated[str | None, typer.Option(help="Lines of text, for language-model.")] = None,
-    labeled: Annotated[
-        str | None,
-        typer.Option(help="text<TAB>label lines, for classify; text<TAB>tags lines, for tag."),
-    ] = None,
-    columns: Annotated[
-        str | None,
-        typer.Option(
-            help="Columns of --pairs or --labeled, as in source=1,target=3; by default as in "
-            "training."
-        ),
-    ] = None,
     metric: Metrics = None,
     tokenize: Tokenize = None,
     confidence: Annotated[
@@ -65,6 +42,7 @@ def evaluate(
     which: Which = "best",
     ensemble: Ensemble = None,
     *,
+    files: Any,
     search: dict[str, Any],
 ) -> None:
     """Decode a test set and print the metrics of the task.
@@ -76,7 +54,7 @@ def evaluate(
     first. The scores of the best checkpoint and of a
     baseline that needs no model are added to the model card, README.md in the run directory.
     """
-    from keras_seq.evaluation import EvaluationFiles, check_options, evaluation_metrics
+    from keras_seq.evaluation import check_options, evaluation_metrics
     from keras_seq.run import Run
 
     if samples and not confidence:
@@ -89,7 +67,6 @@ def evaluate(
         if opened.settings.task == "language-model":
             raise typer.BadParameter("not for a language model", param_hint="--output")
         check_writable(output)
-    files = EvaluationFiles(pairs, source, target, text, labeled, columns)
     examples = files.read(opened, notice)
     evaluation_metrics(opened, metrics, examples)
     sources, references = zip(*examples, strict=True)

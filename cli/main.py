@@ -23,6 +23,7 @@ from keras_seq_cli.interpolate import interpolate
 from keras_seq_cli.likelihood import likelihood
 from keras_seq_cli.prepare import prepare
 from keras_seq_cli.reconstruct import reconstruct
+from keras_seq_cli.report import report
 from keras_seq_cli.score import score
 from keras_seq_cli.serve import serve
 from keras_seq_cli.signals import interrupt_outside_libraries
@@ -41,7 +42,7 @@ app = typer.Typer(
 )
 COMMANDS = (
     train, translate, generate, reconstruct, interpolate, classify, tag, transcribe, detect,
-    evaluate, score, likelihood, diagnose, prepare, average, export, serve, demo,
+    evaluate, report, score, likelihood, diagnose, prepare, average, export, serve, demo,
 )  # fmt: skip
 for command in COMMANDS:
     app.command(no_args_is_help=command is not demo)(command)

@@ -36,6 +36,7 @@ _NAMES = {
     "evaluate": "evaluation.evaluating",
     "export": "serving.saved_model:export_saved_model",
     "load_settings": "settings",
+    "report": "analysis.reports.reporting",
     "score": "scoring",
     "train": "training",
     "translate": "inference.translator",
@@ -71,6 +72,7 @@ if TYPE_CHECKING:
     from keras_seq import vectors as vectors
     from keras_seq.analysis.diagnosis.diagnosing import diagnose as diagnose
     from keras_seq.analysis.diagnosis.result import Diagnosis as Diagnosis
+    from keras_seq.analysis.reports.reporting import report as report
     from keras_seq.estimators import Autoencoder as Autoencoder
     from keras_seq.estimators import Classifier as Classifier
     from keras_seq.estimators import Generator as Generator

@@ -72,7 +72,7 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     "evaluation": (PLAIN | {"inference", "run", "run.models"}, {"numpy"}),
     # Matplotlib is an optional dependency for plots.
     "analysis": (
-        PLAIN | TENSORS | {"inference", "run", "run.models"},
+        PLAIN | TENSORS | {"evaluation", "inference", "preparation", "run", "run.models"},
         {"keras", "matplotlib", "numpy"},
     ),
     # Numba, matplotlib and scikit-learn are optional dependencies.

@@ -1,5 +1,6 @@
 """Train, use, evaluate, save and export a model in Python, from data in memory or in files."""
 
+from keras_seq.analysis.history import History
 from keras_seq.estimators.classes import (
     Autoencoder,
     Classifier,
@@ -10,7 +11,6 @@ from keras_seq.estimators.classes import (
     WakeWordDetector,
 )
 from keras_seq.estimators.estimator import Estimator
-from keras_seq.estimators.history import History
 
 __all__ = [
     "Autoencoder",

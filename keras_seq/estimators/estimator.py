@@ -14,8 +14,10 @@ from typing import Any, Self
 
 import keras
 
+from keras_seq.analysis.history import History
+from keras_seq.analysis.pages import Page
+from keras_seq.analysis.reports.reporting import report, report_model
 from keras_seq.estimators.examples import Columns, rows_of, write_rows
-from keras_seq.estimators.history import History
 from keras_seq.evaluation import Evaluation, EvaluationFiles
 from keras_seq.evaluation.evaluating import evaluate_model
 from keras_seq.inference.run_predictor import RunPredictor
@@ -23,7 +25,7 @@ from keras_seq.preparation import Resume, find_run, open_or_prepare, resolve_set
 from keras_seq.run import Run, check_new
 from keras_seq.runtime.devices import Devices
 from keras_seq.runtime.threads import share_training_cores
-from keras_seq.settings import TASKS, Settings
+from keras_seq.settings import TASKS, SearchSettings
 from keras_seq.text import InputError
 from keras_seq.training import TrainingResult, train
 from keras_seq.training.trainer import to_stderr
@@ -173,12 +175,7 @@ class Estimator(RunPredictor):
             InputError: If examples are invalid, or the task does not have a metric.
             ValueError: If there are no examples.
         """
-        # Recordings that are arrays are files in the folder until the evaluation ends.
-        with _folder_of_texts() as folder:
-            files = self._files(examples, "", columns, folder)
-            file = TASKS[self.task or ""].file
-            names = {file: files[f"data.{file}"], "columns": files.get("data.columns")}
-            rows = EvaluationFiles(**names).read(self.run)
+        with self._rows(examples, columns) as rows:
             return evaluate_model(
                 self.run,
                 self.model,
@@ -188,6 +185,18 @@ class Estimator(RunPredictor):
                 confidence=confidence,
                 **search,
             )
+
+    def report(self, examples: Any = None, *, columns: Columns = None) -> Page:
+        """Returns a page of curves, scores and worst lines, which a notebook shows.
+
+        `examples` are rows as for `fit`, or the name of a file; by default the validation text. See
+        `keras_seq.report`. Raises InputError if examples are invalid.
+        """
+        if examples is None:
+            return report(self.run.path)
+        with self._rows(examples, columns) as rows:
+            sources, references = zip(*rows, strict=True)
+            return report_model(self.run, self.model, sources, references)
 
     def save(self, directory: FileName) -> None:
         """Copies the run to a new directory, which `load` and all commands read.
@@ -207,6 +216,16 @@ class Estimator(RunPredictor):
         from keras_seq.serving.saved_model import export_saved_model
 
         return Path(export_saved_model(self.run, directory, **options))
+
+    @contextlib.contextmanager
+    def _rows(self, examples: Any, columns: Columns) -> Iterator[list[tuple[str, str]]]:
+        """Yields pairs of input and reference."""
+        # Recordings that are arrays are files in the folder as long as it exists.
+        with _folder_of_texts() as folder:
+            files = self._files(examples, "", columns, folder)
+            file = TASKS[self.task or ""].file
+            names = {file: files[f"data.{file}"], "columns": files.get("data.columns")}
+            yield EvaluationFiles(**names).read(self.run)
 
     @classmethod
     def _all_files(
@@ -252,8 +271,10 @@ class Estimator(RunPredictor):
         return {key: str(path), "data.columns": _column_names(task.roles, range(count))}
 
     @classmethod
-    def _of_run(cls, run: Run, model: Any, settings: Settings, **options: Any) -> Self:
-        predictor = super()._of_run(run, model, settings, **options)
+    def of_run(
+        cls, run: Run, model: Any, search: SearchSettings | None = None, **options: Any
+    ) -> Self:
+        predictor = super().of_run(run, model, search, **options)
         predictor._run = run
         return predictor
 

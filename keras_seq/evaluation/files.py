@@ -62,6 +62,11 @@ class EvaluationFiles:
         return examples
 
     @property
+    def is_given(self) -> bool:
+        """Whether any file is named."""
+        return bool(self._paths())
+
+    @property
     def name(self) -> str:
         """The name of the test set in a model card."""
         names = ["standard input" if path == "-" else Path(path).name for _, path in self._paths()]

@@ -37,3 +37,15 @@ def resampled(
     outside = samples // 40
     half = 0.5 * (values[samples - outside - 1] - values[outside])
     return float(values.mean()), float(half)
+
+
+def spread(count: int, total: int) -> list[int]:
+    """Returns at most `count` of `total` line indices, evenly spaced; always the same.
+
+    Example:
+
+    >>> spread(3, 10)
+    [0, 3, 6]
+    """
+    count = min(count, total)
+    return [index * total // count for index in range(count)]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from keras_seq.run import Run
-from keras_seq.settings import METRICS
+from keras_seq.settings import METRICS, SearchSettings
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,11 @@ class TestSet(NamedTuple):
     tokenize: str | None
     samples: int | None
     search: Mapping[str, Any]
+
+    @property
+    def search_settings(self) -> SearchSettings:
+        """The search settings of the run with those of `search`."""
+        return self.run.settings.with_search(self.search).search
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from keras_seq.inference.predictor import check_is_list, encode_sources, predict
 from keras_seq.inference.run_predictor import RunPredictor
 from keras_seq.inference.search import make_search
 from keras_seq.run import Run
-from keras_seq.settings import SearchSettings, Settings
+from keras_seq.settings import SearchSettings
 from keras_seq.text import EOS_ID, Tokenizer
 
 # Shape letters: N texts, Z latent units.
@@ -67,9 +67,11 @@ class Autoencoder(RunPredictor):
         self._decode = backend.compiled(decode, model.variables, [2], ["float32"])
 
     @classmethod
-    def _of_run(cls, run: Run, model: Any, settings: Settings, **options: Any) -> Self:
-        length = settings.data.max_target_length
-        return cls(model, run.target_tokenizer, settings.search, length, **options)
+    def of_run(
+        cls, run: Run, model: Any, search: SearchSettings | None = None, **options: Any
+    ) -> Self:
+        length = run.settings.data.max_target_length
+        return cls(model, run.target_tokenizer, search or run.settings.search, length, **options)
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """Returns the mean of the posterior of each text, float32 `(N, Z)`."""

@@ -20,6 +20,7 @@ from keras_seq.inference.predictor import (
 )
 from keras_seq.models.inputs import label_inputs
 from keras_seq.run import Run
+from keras_seq.settings import SearchSettings
 from keras_seq.text import EOS_ID, WordTokens, word_tokens
 
 # Shape letters: B batch, S steps, N labels.
@@ -82,10 +83,10 @@ class Classifier(Labeler):
         self._temperature = temperature
 
     @classmethod
-    def of_run(cls, run: Run, model: Any, batch_size: int | None = None) -> Self:
-        classifier = super().of_run(run, model, batch_size)
-        classifier._temperature = temperature_of(run)
-        return classifier
+    def of_run(
+        cls, run: Run, model: Any, search: SearchSettings | None = None, **options: Any
+    ) -> Self:
+        return super().of_run(run, model, search, temperature=temperature_of(run), **options)
 
     def _compile(self, model: Any) -> None:
         def log_probabilities(source: Any, characters: Any = None) -> Any:

@@ -10,7 +10,7 @@ from keras_seq.inference.id_search import IdSearch
 from keras_seq.inference.predictor import check_is_list, predict_by_length
 from keras_seq.inference.run_predictor import RunPredictor
 from keras_seq.run import Run
-from keras_seq.settings import SearchSettings, Settings
+from keras_seq.settings import SearchSettings
 from keras_seq.text import Tokenizer
 
 
@@ -40,8 +40,10 @@ class Generator(RunPredictor):
         self._search = IdSearch(model, search, tokenizer)
 
     @classmethod
-    def _of_run(cls, run: Run, model: Any, settings: Settings, **options: Any) -> Self:
-        return cls(model, run.target_tokenizer, settings.search, **options)
+    def of_run(
+        cls, run: Run, model: Any, search: SearchSettings | None = None, **options: Any
+    ) -> Self:
+        return cls(model, run.target_tokenizer, search or run.settings.search, **options)
 
     def __call__(self, prompts: Sequence[str]) -> list[str]:
         """Returns each prompt with its best continuation. A prompt may be empty."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from keras_seq.inference.run_predictor import RunPredictor
 from keras_seq.run import Run
-from keras_seq.settings import Settings
+from keras_seq.settings import SearchSettings
 from keras_seq.text import WORD_CHARACTERS, Labels, Tokenizer, WordTokens
 
 
@@ -52,12 +52,9 @@ class Labeler(RunPredictor):
         """Compiles the forward pass."""
 
     @classmethod
-    def _of_run(cls, run: Run, model: Any, settings: Settings, **options: Any) -> Self:
-        return cls.of_run(run, model, **options)
-
-    @classmethod
-    def of_run(cls, run: Run, model: Any, batch_size: int | None = None) -> Self:
-        """Returns the predictor of an opened run, with a model that is already loaded."""
-        settings = run.settings
-        size = batch_size or settings.search.batch_size
-        return cls(model, run.source_tokenizer, run.labels, settings.data.max_source_length, size)
+    def of_run(
+        cls, run: Run, model: Any, search: SearchSettings | None = None, **options: Any
+    ) -> Self:
+        size = options.pop("batch_size", None) or (search or run.settings.search).batch_size
+        length = run.settings.data.max_source_length
+        return cls(model, run.source_tokenizer, run.labels, length, size, **options)

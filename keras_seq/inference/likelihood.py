@@ -14,7 +14,7 @@ from keras_seq.inference.predictor import check_pairs, encode_sources, predict_b
 from keras_seq.inference.run_predictor import RunPredictor
 from keras_seq.run import Run
 from keras_seq.search import forced_scores
-from keras_seq.settings import Settings
+from keras_seq.settings import SearchSettings
 from keras_seq.text import BOS_ID, EOS_ID, InputError, Tokenizer
 
 __all__ = ["Likelihood", "LikelihoodScorer", "perplexity"]
@@ -131,8 +131,10 @@ class LikelihoodScorer(RunPredictor):
         )
 
     @classmethod
-    def _of_run(cls, run: Run, model: Any, settings: Settings, **options: Any) -> Self:
-        length = settings.data.max_source_length
+    def of_run(
+        cls, run: Run, model: Any, search: SearchSettings | None = None, **options: Any
+    ) -> Self:
+        length = run.settings.data.max_source_length
         return cls(model, run.source_tokenizer, run.target_tokenizer, length, **options)
 
     def __call__(self, sources: Sequence[str], targets: Sequence[str]) -> list[Likelihood]:

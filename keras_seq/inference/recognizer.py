@@ -17,7 +17,7 @@ from keras_seq.inference.sound_search import audio_signature, make_sound_search
 from keras_seq.run import Run
 from keras_seq.search import Labelings
 from keras_seq.search.hypotheses import exists
-from keras_seq.settings import SearchSettings, Settings
+from keras_seq.settings import SearchSettings
 from keras_seq.text import Tokenizer
 
 # Files in memory at a time.
@@ -89,8 +89,10 @@ class Recognizer(RunPredictor):
         self._search = backend.compiled(recognize, model.variables, ranks, ("float32", "int32"))
 
     @classmethod
-    def _of_run(cls, run: Run, model: Any, settings: Settings, **options: Any) -> Self:
-        search = settings.search
+    def of_run(
+        cls, run: Run, model: Any, search: SearchSettings | None = None, **options: Any
+    ) -> Self:
+        search = search or run.settings.search
         return cls(
             model,
             run.target_tokenizer,
@@ -100,11 +102,6 @@ class Recognizer(RunPredictor):
             sample_rate=run.settings.data.sample_rate,
             search=search,
         )
-
-    @classmethod
-    def of_run(cls, run: Run, model: Any, settings: Settings) -> Self:
-        """Returns the recognizer of an opened run, with a model that is already loaded."""
-        return cls._of_run(run, model, settings)
 
     def recognize_files(self, paths: Sequence[str | os.PathLike[str]]) -> list[list[Recognition]]:
         """Returns up to `n_best` texts for each file, the most probable first.

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 from keras_seq.inference.predictor import open_trained_run
 from keras_seq.run import Run
 from keras_seq.run.models import load_models
-from keras_seq.settings import Settings
+from keras_seq.settings import SearchSettings
 from keras_seq.text import InputError
 
 
@@ -21,7 +21,7 @@ class RunPredictor(ABC):
     task: ClassVar[str | None]
     supports_ensembles: ClassVar[bool] = True
     searches: ClassVar[bool] = True
-    # Names of the arguments of `load` that are passed to `_of_run`.
+    # Names of the arguments of `load` that are passed to `of_run`.
     own_options: ClassVar[frozenset[str]] = frozenset()
 
     @classmethod
@@ -62,9 +62,14 @@ class RunPredictor(ABC):
             raise InputError(f"{path}: a run of task {cls.task!r} has no ensembles")
         settings = run.settings.with_search(search)
         model = load_models(run, ensemble, which, notice)
-        return cls._of_run(run, model, settings, **options)
+        return cls.of_run(run, model, settings.search, **options)
 
     @classmethod
     @abstractmethod
-    def _of_run(cls, run: Run, model: Any, settings: Settings, **options: Any) -> Self:
-        """Returns the predictor of an opened run, with a model that is already loaded."""
+    def of_run(
+        cls, run: Run, model: Any, search: SearchSettings | None = None, **options: Any
+    ) -> Self:
+        """Returns the predictor of an opened run, with a model that is already loaded.
+
+        `search` replaces the search settings of the run. `options` are those of `own_options`.
+        """

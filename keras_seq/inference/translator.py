@@ -10,7 +10,7 @@ from keras_seq.inference.hypothesis import Hypothesis, TokenTranslator
 from keras_seq.inference.id_search import IdSearch
 from keras_seq.inference.run_predictor import RunPredictor
 from keras_seq.run import Run
-from keras_seq.settings import Settings
+from keras_seq.settings import SearchSettings
 
 
 class Translator(TokenTranslator, RunPredictor):
@@ -43,13 +43,15 @@ class Translator(TokenTranslator, RunPredictor):
         )
 
     @classmethod
-    def _of_run(cls, run: Run, model: Any, settings: Settings, **options: Any) -> Self:
+    def of_run(
+        cls, run: Run, model: Any, search: SearchSettings | None = None, **options: Any
+    ) -> Self:
         return cls(
             model,
             run.source_tokenizer,
             run.target_tokenizer,
-            settings.search,
-            settings.data.max_source_length,
+            search or run.settings.search,
+            run.settings.data.max_source_length,
             **options,
         )
 

@@ -15,7 +15,7 @@ from keras_seq.inference.predictor import predict_by_length
 from keras_seq.inference.recognizer import pad_audio
 from keras_seq.inference.run_predictor import RunPredictor
 from keras_seq.run import Run
-from keras_seq.settings import Settings
+from keras_seq.settings import SearchSettings
 from keras_seq.text import FIRST_WORD, Tokenizer
 
 # Files in memory at a time.
@@ -79,7 +79,9 @@ class WakeWordDetector(RunPredictor):
         )
 
     @classmethod
-    def _of_run(cls, run: Run, model: Any, settings: Settings, **options: Any) -> Self:
+    def of_run(
+        cls, run: Run, model: Any, search: SearchSettings | None = None, **options: Any
+    ) -> Self:
         section: Any = run.settings.model
         rate = run.settings.data.sample_rate or 0
         return cls(
@@ -88,14 +90,12 @@ class WakeWordDetector(RunPredictor):
             sample_rate=rate,
             frame_step=section.step_samples(rate),
             hold=section.detection_steps,
-            **{"threshold": threshold_of(run), "batch_size": settings.search.batch_size, **options},
+            **{
+                "threshold": threshold_of(run),
+                "batch_size": (search or run.settings.search).batch_size,
+                **options,
+            },
         )
-
-    @classmethod
-    def of_run(cls, run: Run, model: Any, batch_size: int | None = None) -> Self:
-        """Returns the detector of an opened run, with a model that is already loaded."""
-        search = {} if batch_size is None else {"batch_size": batch_size}
-        return cls._of_run(run, model, run.settings.with_search(search))
 
     def detect_files(self, paths: Sequence[str | os.PathLike[str]]) -> list[list[Detection]]:
         """Returns the detections in each file, in the order of time.

@@ -21,7 +21,7 @@ from keras_seq.data import (
 )
 from keras_seq.preparation.encoding import Encoded, PairEncoder, Separators
 from keras_seq.preparation.files import training_files
-from keras_seq.settings import DataSettings
+from keras_seq.settings import DataSettings, Settings
 from keras_seq.text import UNK_ID, Example, InputError, Tokenizer
 
 # Recordings whose headers are read for the mean duration.
@@ -194,3 +194,9 @@ def sound_folders(names: str | Sequence[str] | None) -> list[Path]:
     """Returns the folders of files of recordings, in which relative names are looked up."""
     files = [names] if isinstance(names, str) else names or []
     return list(dict.fromkeys(Path(name).parent for name in files))
+
+
+def recording_folders(settings: Settings) -> list[Path]:
+    """Returns the folders in which the recordings of the training and validation files lie."""
+    data = settings.data
+    return list(dict.fromkeys((*sound_folders(data.pairs), *sound_folders(data.valid_pairs))))

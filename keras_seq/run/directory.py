@@ -10,7 +10,7 @@ data/source.vectors, .target   pretrained word vectors, if any
 data/prepared.json             record of the text and of these files; written last
 checkpoints/                   see `keras_seq.storage.checkpoints`
 result.json                    the result of a finished training
-metrics.jsonl, samples.txt, tensorboard/, README.md, evaluations.json
+metrics.jsonl, samples.txt, tensorboard/, README.md, evaluations.json, report.html
 corpus/                        text that the package generated, if any
 .lock                          held by the process that writes to the directory
 """

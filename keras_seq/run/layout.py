@@ -24,7 +24,7 @@ WORK = ".work"
 # settings.toml comes last, so that the directory remains recognizable as a run.
 _FILES = (
     *("checkpoints", "data", "tokenizer", "result.json", "metrics.jsonl", "samples.txt"),
-    *("tensorboard", "README.md", "evaluations.json", "corpus", "settings.toml"),
+    *("tensorboard", "README.md", "evaluations.json", "report.html", "corpus", "settings.toml"),
 )
 _MAX_ENTRIES = 100_000
 

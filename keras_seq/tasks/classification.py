@@ -102,7 +102,7 @@ class Classification(LabelTask):
         from keras_seq.evaluation.label_values import calibration_value, label_values
         from keras_seq.inference.classifier import Classifier
 
-        classifier = Classifier.of_run(test.run, test.model, test.search.get("batch_size"))
+        classifier = Classifier.of_run(test.run, test.model, test.search_settings)
         results = classifier.classify(test.sources)
         labels = tuple(result.label for result in results)
         names = [name for name in test.metrics if name != "calibration_error"]

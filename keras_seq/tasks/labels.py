@@ -90,12 +90,12 @@ class LabelTask(Task):
         return lines
 
     def predict(
-        self, run: Run, model: Any, texts: Sequence[str], batch_size: int | None = None
+        self, run: Run, model: Any, texts: Sequence[str], search: SearchSettings | None = None
     ) -> tuple[tuple[str, ...], int]:
         """Returns the label of each text (or its tags), and the number of truncated texts."""
         from keras_seq.inference.classifier import Classifier
 
-        results = Classifier.of_run(run, model, batch_size).classify(texts)
+        results = Classifier.of_run(run, model, search).classify(texts)
         labels = tuple(result.label for result in results)
         return labels, sum(result.truncated for result in results)
 
@@ -107,7 +107,7 @@ class LabelTask(Task):
         from keras_seq.evaluation.label_values import label_values
 
         outputs, num_truncated = self.predict(
-            test.run, test.model, test.sources, test.search.get("batch_size")
+            test.run, test.model, test.sources, test.search_settings
         )
         expected = [self.split(line) for line in test.references]
         predicted = [self.split(line) for line in outputs]
@@ -151,7 +151,8 @@ class LabelEvaluation(PlainEvaluation):
         self._loss, self._predict = loss, predict
 
     def __call__(self, batches: Batches, *, pictures: bool) -> Report:
-        from keras_seq.training.validator import Report, Sample, spread
+        from keras_seq.evaluation.resampling import spread
+        from keras_seq.training.validator import Report, Sample
 
         answers, scores = self._predict(self._texts, self._references)
         values = {"loss": self._loss(batches)} | scores

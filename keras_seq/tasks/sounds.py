@@ -73,11 +73,3 @@ def sample_rate(settings: Settings) -> int:
     if rate is None:
         raise InputError("data.sample_rate: received none, expected the rate of the recordings")
     return rate
-
-
-def recording_folders(settings: Settings) -> list[Path]:
-    """Returns the folders in which the recordings of the training and validation files lie."""
-    from keras_seq.preparation.sound_encoding import sound_folders
-
-    data = settings.data
-    return list(dict.fromkeys((*sound_folders(data.pairs), *sound_folders(data.valid_pairs))))

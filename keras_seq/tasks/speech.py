@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from keras_seq.run import Run
 from keras_seq.settings import Settings
 from keras_seq.settings.speech_models import AttentionRecognizerSettings
-from keras_seq.tasks.sounds import SoundTask, recording_folders, refused_settings, sample_rate
+from keras_seq.tasks.sounds import SoundTask, refused_settings, sample_rate
 from keras_seq.tasks.task import PlainEvaluation, make_model
 from keras_seq.text import Tokenizer
 
@@ -32,7 +32,7 @@ class Speech(SoundTask):
     monitors = ("wer", "cer", "exact", "loss")
 
     def encoder(self, settings: Settings, source: Tokenizer, target: Any, read: Read) -> Any:
-        from keras_seq.preparation.sound_encoding import SoundEncoder
+        from keras_seq.preparation.sound_encoding import SoundEncoder, recording_folders
 
         data, rate = settings.data, sample_rate(settings)
         folders = recording_folders(settings)
@@ -70,8 +70,8 @@ class Speech(SoundTask):
         from keras_seq.evaluation.text_values import text_values
         from keras_seq.inference.recognizer import Recognizer
 
-        settings = test.run.settings.with_search({**test.search, "n_best": 1})
-        recognizer = Recognizer.of_run(test.run, test.model, settings)
+        search = test.search_settings.model_copy(update={"n_best": 1})
+        recognizer = Recognizer.of_run(test.run, test.model, search)
         outputs = [texts[0].text for texts in recognizer.recognize_files(test.sources)]
         values = text_values(outputs, test.references, test.metrics, "auto", test.samples)
         return values, tuple(outputs), 0
@@ -99,8 +99,9 @@ class SpeechEvaluation(PlainEvaluation):
         self._recognize = make_recognition(model, self._tokenizer, run.settings.search)
 
     def __call__(self, batches: Batches, *, pictures: bool) -> Report:
+        from keras_seq.evaluation.resampling import spread
         from keras_seq.evaluation.text_values import text_values
-        from keras_seq.training.validator import Report, Sample, spread
+        from keras_seq.training.validator import Report, Sample
 
         result = self._recognize(batches)
         expected, found = map(self._tokenizer.decode, (result.expected, result.found))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from keras_seq.run import Run
-from keras_seq.settings import Settings
+from keras_seq.settings import SearchSettings, Settings
 from keras_seq.tasks.labels import (
     CHARACTERS_MEANING,
     LabelEvaluation,
@@ -85,11 +85,11 @@ class Tagging(LabelTask):
         return {"entity_f1": reason}
 
     def predict(
-        self, run: Run, model: Any, texts: Sequence[str], batch_size: int | None = None
+        self, run: Run, model: Any, texts: Sequence[str], search: SearchSettings | None = None
     ) -> tuple[tuple[str, ...], int]:
         from keras_seq.inference.tagger import Tagger
 
-        return tuple(Tagger.of_run(run, model, batch_size)(texts)), 0
+        return tuple(Tagger.of_run(run, model, search)(texts)), 0
 
     def split(self, line: str) -> list[str]:
         return words_of(line)

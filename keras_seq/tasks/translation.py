@@ -16,7 +16,6 @@ from keras_seq.text import PAIR, FeatureTokenizer
 if TYPE_CHECKING:
     from keras_seq.evaluation.values import TestSet
     from keras_seq.inference.hypothesis import Hypothesis
-    from keras_seq.inference.translator import Translator
     from keras_seq.tasks.task import TestResult
     from keras_seq.training.validator import Batches, Report
 
@@ -92,12 +91,13 @@ class Translation(Task):
     def evaluate(self, test: TestSet) -> TestResult:
         from keras_seq.evaluation.text_values import text_values
         from keras_seq.inference.hypothesis import best_texts
+        from keras_seq.inference.translator import Translator
 
-        settings = test.run.settings.with_search({**test.search, "n_best": 1})
-        translator = make_translator(test.run, test.model, settings.search)
+        search = test.search_settings.model_copy(update={"n_best": 1})
+        translator = Translator.of_run(test.run, test.model, search)
         translations = translator.translate(test.sources)
         outputs = best_texts(translations)
-        tokenize = test.tokenize or settings.score.tokenize
+        tokenize = test.tokenize or test.run.settings.score.tokenize
         values = text_values(outputs, test.references, test.metrics, tokenize, test.samples)
         num_truncated = sum(any(best.truncated for best in row[:1]) for row in translations)
         return values, tuple(outputs), num_truncated
@@ -114,14 +114,6 @@ class Translation(Task):
         return TranslationExporter(run, settings)
 
 
-def make_translator(run: Run, model: Any, search: SearchSettings) -> Translator:
-    """Returns the translator of an opened run, with a model that is already loaded."""
-    from keras_seq.inference.translator import Translator
-
-    length = run.settings.data.max_source_length
-    return Translator(model, run.source_tokenizer, run.target_tokenizer, search, length)
-
-
 def validation_search(run: Run) -> SearchSettings:
     """Returns the search settings of the validations in a training."""
     size = run.settings.training.validation_beam_size
@@ -132,6 +124,7 @@ class TranslationEvaluation:
     """Loss, accuracy and two metrics of the translated validation text; see `Evaluation`."""
 
     def __init__(self, run: Run, model: Any, resumed: str | None) -> None:
+        from keras_seq.inference.translator import Translator
         from keras_seq.training.evaluation import make_evaluation
         from keras_seq.training.judging import judging_of
 
@@ -143,12 +136,13 @@ class TranslationEvaluation:
         self.notices = self._judging.notices()
         self._evaluate = make_evaluation(model)
         self._run, self._model = run, model
-        self._translator = make_translator(run, model, validation_search(run))
+        self._translator = Translator.of_run(run, model, validation_search(run))
         self._extractor: Any = None
 
     def __call__(self, batches: Batches, *, pictures: bool) -> Report:
+        from keras_seq.evaluation.resampling import spread
         from keras_seq.inference.hypothesis import best_texts
-        from keras_seq.training.validator import Report, Sample, spread
+        from keras_seq.training.validator import Report, Sample
 
         values = self._evaluate(batches)
         translations = self._translator.translate(self._sources)
@@ -193,7 +187,9 @@ class TranslationExporter(TextExporter):
     verb = "translates"
 
     def expected(self, model: Any, texts: Sequence[str]) -> list[str]:
-        return make_translator(self._run, model, self._settings.search)(texts)
+        from keras_seq.inference.translator import Translator
+
+        return Translator.of_run(self._run, model, self._settings.search)(texts)
 
     def module(self, model: Any) -> Any:
         from keras_seq.serving.search_signatures import translation_signatures

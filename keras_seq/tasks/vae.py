@@ -66,9 +66,9 @@ class LatentEvaluation(PlainEvaluation):
     """The ELBO of the validation text, and the information in its latent codes."""
 
     def __init__(self, run: Run, model: Any) -> None:
+        from keras_seq.evaluation.resampling import spread
         from keras_seq.inference.autoencoder import Autoencoder
         from keras_seq.training.latent_evaluation import make_latent_evaluation
-        from keras_seq.training.validator import spread
 
         super().__init__(run, "perplexity")
         settings = run.settings

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from keras_seq.data.spans import NO_SPANS
 from keras_seq.run import Run
 from keras_seq.settings import Settings
-from keras_seq.tasks.sounds import SoundTask, recording_folders, refused_settings, sample_rate
+from keras_seq.tasks.sounds import SoundTask, refused_settings, sample_rate
 from keras_seq.tasks.task import PlainEvaluation, make_model
 from keras_seq.text import FIRST_WORD, Tokenizer
 
@@ -44,7 +44,7 @@ class WakeWord(SoundTask):
         return self.max_source_length(settings)
 
     def encoder(self, settings: Settings, source: Tokenizer, target: Any, read: Read) -> Any:
-        from keras_seq.preparation.sound_encoding import SpanEncoder
+        from keras_seq.preparation.sound_encoding import SpanEncoder, recording_folders
 
         rate, section = sample_rate(settings), _section(settings)
         step, seconds = section.step_samples(rate), settings.data.max_seconds
@@ -97,7 +97,7 @@ class WakeWord(SoundTask):
         )
         from keras_seq.inference.wake_words import WakeWordDetector, shown_detections
 
-        detector = WakeWordDetector.of_run(test.run, test.model, test.search.get("batch_size"))
+        detector = WakeWordDetector.of_run(test.run, test.model, test.search_settings)
         results, seconds = detector.detect_with_durations(test.sources)
         expected = [ends_of(*pair) for pair in zip(test.references, seconds, strict=True)]
         tolerance = tolerance_of(test.run.settings)
@@ -149,8 +149,9 @@ class WakeWordEvaluation(PlainEvaluation):
         self._sample_count = run.settings.training.sample_count
 
     def __call__(self, batches: Batches, *, pictures: bool) -> Report:
+        from keras_seq.evaluation.resampling import spread
         from keras_seq.training.detection_objective import validate_detections
-        from keras_seq.training.validator import Report, Sample, spread
+        from keras_seq.training.validator import Report, Sample
 
         result = validate_detections(self._detector, batches, self._settings)
         total = result.counts

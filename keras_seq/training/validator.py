@@ -135,17 +135,6 @@ class Validator:
         return report.values
 
 
-def spread(count: int, total: int) -> list[int]:
-    """Returns `count` of `total` line numbers, evenly spaced; the same at each validation.
-
-    Example:
-
-    >>> spread(3, 10)
-    [0, 4, 8]
-    """
-    return [*range(0, total, max(1, -(-total // max(count, 1))))][:count]
-
-
 def rounded(numbers: Mapping[str, float]) -> dict[str, float | None]:
     """Rounds numbers for JSON to six digits; None replaces numbers that are not finite."""
 

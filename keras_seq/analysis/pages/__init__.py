@@ -10,6 +10,15 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+# What a template contains in place of a file that templates share.
+_PARTS = {
+    "/*base*/": "base.css",
+    "/*attention style*/": "attention.css",
+    "<!--top-->\n": "top.html",
+    "/*helpers*/": "base.js",
+    "/*attention*/": "attention.js",
+}
+
 
 class Page(str):
     """An HTML page, which a notebook shows as the result of a cell."""
@@ -42,9 +51,10 @@ def make_page(name: str, data: Any) -> Page:
         text = text.replace(character, escaped)
     # A lone surrogate has no encoding in UTF-8.
     text = text.encode("utf-8", "replace").decode()
-    page = _read("head.html") + _read(f"{name}.html").replace("/*base*/", _read("base.css"), 1)
-    page = page.replace("<!--top-->\n", _read("top.html"), 1)
-    page = page.replace("/*helpers*/", _read("base.js"), 1).replace("/*data*/null", text, 1)
+    page = _read("head.html") + _read(f"{name}.html")
+    for mark, file in _PARTS.items():
+        page = page.replace(mark, _read(file), 1)
+    page = page.replace("/*data*/null", text, 1)
     # Replaces only the first occurrence, which is in the head, because the data may contain more.
     for tag in ("script", "style"):
         page = page.replace(f"{{{tag}}}", _hash_of(tag, page), 1)

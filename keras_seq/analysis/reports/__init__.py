@@ -1,0 +1,1 @@
+"""Reports of a trained run: one HTML page with its curves, scores and worst lines."""
