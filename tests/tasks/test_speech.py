@@ -77,6 +77,8 @@ def test_recordings_are_transcribed_and_scored(speech_run, keras_seq_command):
     values = json.loads(outcome.out)
     assert values["metrics"]["wer"]["value"] == 0 and values["metrics"]["exact"]["value"] == 100
     assert values["baseline"]["metrics"]["wer"]["value"] > 50
+    page = keras_seq.report(run)
+    assert "EXACT" in page and "samples" in page and paths[0] in page
 
 
 @pytest.mark.slow

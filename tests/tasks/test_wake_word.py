@@ -89,6 +89,7 @@ def test_words_are_detected_when_they_end(wake_word_run, keras_seq_command):
     assert values["metrics"]["f1"]["value"] == 1
     assert values["metrics"]["false_alarms"]["value"] == 0
     assert values["baseline"]["metrics"]["f1"]["value"] < 0.9
+    assert str(path) in keras_seq.report(run)
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 
 import numpy as np
 import pytest
@@ -107,6 +108,19 @@ def test_interpolate_decodes_points_between_two_reconstructed_texts(autoencoder)
     middle = autoencoder.encode([first, second]).mean(0, keepdims=True)
     assert way[2] == autoencoder.decode(middle)[0][0].text
     assert autoencoder.interpolate(first, second, steps=0) == [way[0], way[-1]]
+
+
+def test_report_has_the_reconstructions_samples_and_interpolated_texts(learned, autoencoder):
+    lines = Run.open(learned[0].path).valid_lines()[0]
+    page = keras_seq.report(learned[0].path)
+    data = json.loads(re.findall(r"^const data = (.*);$", page, re.MULTILINE)[0])
+    assert data["test"]["scores"] == []
+    for line in data["lines"]:
+        assert line["reference"] == lines[line["number"] - 1]
+    shown = [line["reference"] for line in data["lines"]]
+    assert [line["output"] for line in data["lines"]] == autoencoder.reconstruct(shown)
+    assert data["samples"][0]["texts"] == autoencoder.sample(5)
+    assert data["samples"][1]["texts"] == autoencoder.interpolate(lines[0], lines[-1], steps=5)
 
 
 def test_autoencoder_samples_are_reproducible_by_seed(autoencoder):

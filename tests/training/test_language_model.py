@@ -127,6 +127,8 @@ def test_language_model_run_reports_its_task_and_perplexity(learned):
     metrics = [json.loads(line) for line in (run.path / "metrics.jsonl").read_text().splitlines()]
     validations = [entry for entry in metrics if entry["kind"] == "validation"]
     assert min(entry["perplexity"] for entry in validations) == pytest.approx(result.best, rel=1e-4)
+    page = keras_seq.report(run.path)
+    assert "bits per character" in page and "Texts that the model generates" in page
     message = "task 'language-model', expected 'translate': use `keras-seq generate`"
     with pytest.raises(InputError, match=message):
         keras_seq.Translator.load(run.path)
