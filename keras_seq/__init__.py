@@ -35,6 +35,7 @@ _NAMES = {
     "diagnose": "analysis.diagnosis.diagnosing",
     "evaluate": "evaluation.evaluating",
     "export": "serving.saved_model:export_saved_model",
+    "generate": "search",
     "load_settings": "settings",
     "report": "analysis.reports.reporting",
     "score": "scoring",
@@ -87,6 +88,7 @@ if TYPE_CHECKING:
     from keras_seq.run import Run as Run
     from keras_seq.runtime.devices import Devices as Devices
     from keras_seq.scoring import score as score
+    from keras_seq.search import generate as generate
     from keras_seq.serving.saved_model import export_saved_model
     from keras_seq.settings import Settings as Settings
     from keras_seq.settings import SettingsError as SettingsError

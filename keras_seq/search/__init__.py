@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from keras_seq.search.ctc_decoding import Labelings as Labelings
     from keras_seq.search.ctc_decoding import ctc_beam_search as ctc_beam_search
     from keras_seq.search.ctc_decoding import ctc_greedy_search as ctc_greedy_search
+    from keras_seq.search.generating import generate as generate
     from keras_seq.search.hypotheses import SearchResult as SearchResult
     from keras_seq.search.sampling import sample as sample
     from keras_seq.search.scores import coverage_score as coverage_score
@@ -26,6 +27,7 @@ _MODULES = {
     "ctc_beam_search": "ctc_decoding",
     "ctc_greedy_search": "ctc_decoding",
     "forced_scores": "scores",
+    "generate": "generating",
     "length_penalty": "scores",
     "sample": "sampling",
 }
