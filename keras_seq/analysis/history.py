@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,7 +49,7 @@ class History:
         except ImportError:
             message = "a plot of the history needs matplotlib: pip install 'keras-seq[plot]'"
             raise InputError(message) from None
-        figure = Figure(figsize=(9, 3), layout="constrained")
+        figure = _shown(Figure)(figsize=(9, 3), layout="constrained")
         losses, metric = figure.subplots(1, 2)
         for name, columns in (("training", self.training), ("validation", self.validation)):
             if "loss" in columns:
@@ -62,6 +63,18 @@ class History:
             metric.legend()
         metric.set(xlabel="updates", ylabel=self.monitor)
         return figure
+
+
+def _shown(figure_class: Any) -> Any:
+    """Returns a class of figures that notebooks show also if pyplot was not imported."""
+
+    class ShownFigure(figure_class):
+        def _repr_png_(self) -> bytes:
+            file = io.BytesIO()
+            self.savefig(file, format="png")
+            return file.getvalue()
+
+    return ShownFigure
 
 
 def _columns(lines: list[dict[str, Any]]) -> Columns:
