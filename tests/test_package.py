@@ -63,7 +63,7 @@ def test_declared_dependencies_equal_the_imported_packages():
 def wheel(tmp_path_factory):
     # Build from a copy, because a build leaves files next to the sources.
     folder = tmp_path_factory.mktemp("wheel")
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "README.md", "LICENSE", "NOTICE"):
         shutil.copy(ROOT / name, folder)
     for name in ("keras_seq", "cli"):
         shutil.copytree(ROOT / name, folder / name)
@@ -81,15 +81,16 @@ def test_wheel_has_both_packages_and_nothing_else(wheel):
     expected = {"keras_seq/py.typed"} | {
         f"{package}/{path.relative_to(folder).as_posix()}"
         for package, folder in (("keras_seq", ROOT / "keras_seq"), ("keras_seq_cli", ROOT / "cli"))
-        for ending in ("css", "html", "js", "py")
+        for ending in ("css", "html", "js", "json", "py")
         for path in folder.rglob(f"*.{ending}")
     }
     metadata = f"keras_seq-{VERSION}.dist-info/"
     assert {name for name in wheel.namelist() if not name.startswith(metadata)} == expected
-    assert f"{metadata}licenses/LICENSE" in wheel.namelist()
+    assert {f"{metadata}licenses/{name}" for name in ("LICENSE", "NOTICE")} <= set(wheel.namelist())
     entry_points = wheel.read(f"{metadata}entry_points.txt").decode()
     assert "keras-seq = keras_seq_cli.main:main" in entry_points
-    assert "License-Expression: Apache-2.0" in wheel.read(f"{metadata}METADATA").decode()
+    license_line = "License-Expression: Apache-2.0 AND Unicode-3.0"
+    assert license_line in wheel.read(f"{metadata}METADATA").decode()
 
 
 def run_python(*arguments):
