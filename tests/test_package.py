@@ -17,16 +17,16 @@ import keras_seq
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-VERSION = PROJECT["project"]["version"]
+VERSION = keras_seq.__version__
 
 # Packages whose module has a different name.
 MODULES = {"scikit-learn": "sklearn", "tensorflow-serving-api": "tensorflow-serving"}
 
 
-def test_versions_of_package_metadata_and_changelog_agree():
-    assert keras_seq.__version__ == VERSION
+def test_versions_of_package_metadata_changelog_and_citation_agree():
     assert importlib.metadata.version("keras-seq") == VERSION
     assert f"## {VERSION}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert f"version: {VERSION}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
 
 
 def test_every_package_is_listed_in_pyproject():
