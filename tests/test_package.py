@@ -1,4 +1,4 @@
-"""The installed package: names, version, dependencies, wheel contents and light imports."""
+"""The installed package: names, version, dependencies and light imports."""
 
 import importlib.metadata
 import json
@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 import tomllib
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -57,40 +56,6 @@ def test_declared_dependencies_equal_the_imported_packages():
     declared = {MODULES.get(name, name) for name in declared}
     assert imported - optional <= declared
     assert declared <= imported
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    # Build from a copy, because a build leaves files next to the sources.
-    folder = tmp_path_factory.mktemp("wheel")
-    for name in ("pyproject.toml", "README.md", "LICENSE", "NOTICE"):
-        shutil.copy(ROOT / name, folder)
-    for name in ("keras_seq", "cli"):
-        shutil.copytree(ROOT / name, folder / name)
-    subprocess.run(
-        [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "."],
-        cwd=folder,
-        check=True,
-    )
-    (path,) = folder.glob("*.whl")
-    with zipfile.ZipFile(path) as archive:
-        yield archive
-
-
-def test_wheel_has_both_packages_and_nothing_else(wheel):
-    expected = {"keras_seq/py.typed"} | {
-        f"{package}/{path.relative_to(folder).as_posix()}"
-        for package, folder in (("keras_seq", ROOT / "keras_seq"), ("keras_seq_cli", ROOT / "cli"))
-        for ending in ("css", "html", "js", "json", "py")
-        for path in folder.rglob(f"*.{ending}")
-    }
-    metadata = f"keras_seq-{VERSION}.dist-info/"
-    assert {name for name in wheel.namelist() if not name.startswith(metadata)} == expected
-    assert {f"{metadata}licenses/{name}" for name in ("LICENSE", "NOTICE")} <= set(wheel.namelist())
-    entry_points = wheel.read(f"{metadata}entry_points.txt").decode()
-    assert "keras-seq = keras_seq_cli.main:main" in entry_points
-    license_line = "License-Expression: Apache-2.0 AND Unicode-3.0"
-    assert license_line in wheel.read(f"{metadata}METADATA").decode()
 
 
 def run_python(*arguments):
