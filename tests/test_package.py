@@ -71,6 +71,24 @@ def test_import_loads_no_heavy_modules(name):
     assert not loaded & {"tensorflow", "keras", "jax", "torch", "sentencepiece"}
 
 
+def test_extras_named_in_texts_exist_and_are_installed_in_one_way():
+    """Messages and pages name an extra as in `python -m pip install 'keras-seq[serve]'`."""
+    extras = set(PROJECT["project"]["optional-dependencies"])
+    files = [*ROOT.glob("*.md"), ROOT / ".ci" / "run"]
+    for folder in ("benchmarks", "cli", "docs", "examples", "keras_seq", "tests", "tools"):
+        files += [path for path in (ROOT / folder).rglob("*") if path.suffix in (".md", ".py")]
+    used = set()
+    for path in files:
+        text = path.read_text(encoding="utf-8")
+        named = re.findall(r"(?:keras-seq|'\.)\\?\[([\w,-]+)\\?\]|\bextras? `(\w+)`", text)
+        names = {name for pair in named for name in ",".join(pair).split(",") if name}
+        assert names <= extras, path
+        used |= names
+        if path.relative_to(ROOT).parts[0] != "tests":
+            assert text.count("pip install") == text.count("python -m pip install"), path
+    assert used == extras
+
+
 @pytest.mark.slow
 def test_public_names_load_when_asked_for():
     code = "import keras_seq; print([getattr(keras_seq, name) for name in keras_seq.__all__])"
