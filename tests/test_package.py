@@ -24,7 +24,7 @@ MODULES = {"scikit-learn": "sklearn", "tensorflow-serving-api": "tensorflow-serv
 
 def test_versions_of_package_metadata_changelog_and_citation_agree():
     assert importlib.metadata.version("keras-seq") == VERSION
-    assert f"## {VERSION}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert f"## {VERSION} " in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     assert f"version: {VERSION}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
 
 
