@@ -25,9 +25,7 @@ DEMO = ("demo", "demo", "--set", "training.max_steps=20", "--set", "training.val
 def run(*command: object, **options: object) -> str:
     """Runs a command; returns its output, or ends the script with the output if it fails."""
     words = list(map(str, command))
-    print(
-        "$", *(os.path.relpath(word, ROOT) if Path(word).is_absolute() else word for word in words)
-    )
+    print("$", *(word.removeprefix(f"{ROOT}{os.sep}") for word in words), flush=True)
     done = subprocess.run(
         words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, **options
     )
