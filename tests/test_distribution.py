@@ -30,7 +30,7 @@ FILES = {path.name for path in ROOT.glob("*.md")} | {
 TESTS = (
     "tests/test_imports.py",
     "tests/text/test_dates.py",
-    "tests/test_readme.py::test_every_link_leads_somewhere",
+    "tests/test_links.py",
 )
 
 
@@ -38,7 +38,7 @@ def files_of(folder):
     return {
         path.relative_to(folder).as_posix()
         for path in folder.rglob("*")
-        if path.is_file() and path.suffix != ".pyc"
+        if path.is_file() and path.parent.name != "__pycache__"
     }
 
 
@@ -57,7 +57,8 @@ def distributions(tmp_path_factory):
     # Build from a copy, because a build leaves files next to the sources.
     copy = folder / "copy"
     for name in FOLDERS:
-        shutil.copytree(ROOT / name, copy / name)
+        # Other tests may be writing byte code.
+        shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in FILES:
         (copy / name).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / name, copy / name)
