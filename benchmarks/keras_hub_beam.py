@@ -1,6 +1,6 @@
 """Compares KerasHub's `BeamSampler` and `beam_search` on 100 random toy models.
 
-    pip install keras-hub tokenizers
+    python -m pip install keras-hub tokenizers
     python benchmarks/keras_hub_beam.py
 
 A toy model has a random next-token distribution for each step and previous token, also after the

@@ -113,7 +113,8 @@ class OutputOptions:
             from keras_seq.analysis.attention_image import can_save_images
 
             if not can_save_images():
-                _reject("attention", "png needs matplotlib: pip install 'keras-seq[plot]'")
+                install = "python -m pip install 'keras-seq[plot]'"
+                _reject("attention", f"png needs matplotlib: {install}")
 
     def check_heads(self, layers: int, heads: int) -> None:
         """Raises BadParameter for a layer or head that the model does not have."""

@@ -1,6 +1,6 @@
 """Fine-tunes a pretrained encoder that then classifies sentences with unlabeled nouns.
 
-    python -m pip install '.[hub]' && python examples/pretrained_encoder.py [--epochs 8]
+    python -m pip install 'keras-seq[hub]' && python examples/pretrained_encoder.py [--epochs 8]
 
 Are the sentences about animals or about tools? The 40 labeled sentences name two animals and two
 tools; the test sentences name the other 16. Unlabeled text shows what animals and tools do. A

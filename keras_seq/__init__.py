@@ -1,4 +1,4 @@
-"""Sequence-to-sequence models with Keras 3: train your own, from text to text.
+"""Small sequence models with Keras 3: trains them on your own data, evaluates and serves them.
 
 The public names load at their first use, so `import keras_seq` takes milliseconds and imports
 Keras only if a name needs it.
@@ -10,6 +10,7 @@ import importlib
 import os
 from typing import TYPE_CHECKING, Any
 
+# pyproject.toml takes the version from here.
 __version__ = "0.1.0"
 
 _PACKAGES = sorted(

@@ -16,7 +16,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 
 # What each part may import: our own parts, then third-party packages (besides the stdlib).
-TEXT_ONLY = {"numpy", "sentencepiece", "babel", "sacrebleu"}
+TEXT_ONLY = {"numpy", "sentencepiece", "sacrebleu"}
 PLAIN = {"storage", "storage.checkpoints", "runtime", "text", "scoring", "data", "settings"}
 TENSORS = {
     "backend",

@@ -1,4 +1,4 @@
-"""The installed package: names, version, dependencies, wheel contents and light imports."""
+"""The installed package: names, version, dependencies and light imports."""
 
 import importlib.metadata
 import json
@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 import tomllib
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -17,16 +16,16 @@ import keras_seq
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-VERSION = PROJECT["project"]["version"]
+VERSION = keras_seq.__version__
 
 # Packages whose module has a different name.
 MODULES = {"scikit-learn": "sklearn", "tensorflow-serving-api": "tensorflow-serving"}
 
 
-def test_versions_of_package_metadata_and_changelog_agree():
-    assert keras_seq.__version__ == VERSION
+def test_versions_of_package_metadata_changelog_and_citation_agree():
     assert importlib.metadata.version("keras-seq") == VERSION
-    assert f"## {VERSION}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert f"## {VERSION} " in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert f"version: {VERSION}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
 
 
 def test_every_package_is_listed_in_pyproject():
@@ -59,39 +58,6 @@ def test_declared_dependencies_equal_the_imported_packages():
     assert declared <= imported
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    # Build from a copy, because a build leaves files next to the sources.
-    folder = tmp_path_factory.mktemp("wheel")
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, folder)
-    for name in ("keras_seq", "cli"):
-        shutil.copytree(ROOT / name, folder / name)
-    subprocess.run(
-        [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "."],
-        cwd=folder,
-        check=True,
-    )
-    (path,) = folder.glob("*.whl")
-    with zipfile.ZipFile(path) as archive:
-        yield archive
-
-
-def test_wheel_has_both_packages_and_nothing_else(wheel):
-    expected = {"keras_seq/py.typed"} | {
-        f"{package}/{path.relative_to(folder).as_posix()}"
-        for package, folder in (("keras_seq", ROOT / "keras_seq"), ("keras_seq_cli", ROOT / "cli"))
-        for ending in ("css", "html", "js", "py")
-        for path in folder.rglob(f"*.{ending}")
-    }
-    metadata = f"keras_seq-{VERSION}.dist-info/"
-    assert {name for name in wheel.namelist() if not name.startswith(metadata)} == expected
-    assert f"{metadata}licenses/LICENSE" in wheel.namelist()
-    entry_points = wheel.read(f"{metadata}entry_points.txt").decode()
-    assert "keras-seq = keras_seq_cli.main:main" in entry_points
-    assert "License-Expression: Apache-2.0" in wheel.read(f"{metadata}METADATA").decode()
-
-
 def run_python(*arguments):
     result = subprocess.run([sys.executable, *arguments], capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
@@ -103,6 +69,24 @@ def test_import_loads_no_heavy_modules(name):
     code = f"import json, sys, {name}; print(json.dumps(list(sys.modules)))"
     loaded = set(json.loads(run_python("-c", code)))
     assert not loaded & {"tensorflow", "keras", "jax", "torch", "sentencepiece"}
+
+
+def test_extras_named_in_texts_exist_and_are_installed_in_one_way():
+    """Messages and pages name an extra as in `python -m pip install 'keras-seq[serve]'`."""
+    extras = set(PROJECT["project"]["optional-dependencies"])
+    files = [*ROOT.glob("*.md"), ROOT / ".ci" / "run"]
+    for folder in ("benchmarks", "cli", "docs", "examples", "keras_seq", "tests", "tools"):
+        files += [path for path in (ROOT / folder).rglob("*") if path.suffix in (".md", ".py")]
+    used = set()
+    for path in files:
+        text = path.read_text(encoding="utf-8")
+        named = re.findall(r"(?:keras-seq|'\.)\\?\[([\w,-]+)\\?\]|\bextras? `(\w+)`", text)
+        names = {name for pair in named for name in ",".join(pair).split(",") if name}
+        assert names <= extras, path
+        used |= names
+        if path.relative_to(ROOT).parts[0] != "tests":
+            assert text.count("pip install") == text.count("python -m pip install"), path
+    assert used == extras
 
 
 @pytest.mark.slow

@@ -72,7 +72,7 @@ SMALL = {
 DRY = [
     f"runs/{name}" for name in "mine bpe letters tagged one two two-devices shared largest".split()
 ]
-PYTHON_LIMIT = '"training.max_minutes": 30,'
+PYTHON_LIMIT = '"training.max_minutes": 30'
 
 
 def blocks(path, language):
@@ -192,7 +192,7 @@ def run_python_blocks(folder):
     documents = [path for path in DOCUMENTS if path not in PAGES_WITH_OWN_TESTS]
     python = [block for path in documents for block in blocks(path, "python")]
     assert any(PYTHON_LIMIT in block for block in python)
-    small = "".join(f"{key!r}: {value!r}," for key, value in SMALL.items())
+    small = ", ".join(f"{key!r}: {value!r}" for key, value in SMALL.items())
     # In one process, which saves each block the seconds that TensorFlow needs to start.
     scripts = [block.replace(PYTHON_LIMIT, small) for block in python]
     run_in(folder, sys.executable, "-c", f"for script in {scripts!r}: exec(script, {{}})")
@@ -202,23 +202,6 @@ def test_every_block_has_a_language_that_is_tested():
     for path in DOCUMENTS:
         fences = re.findall(r"^```(\w*)$", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
         assert set(fences) <= {"", "bash", "mermaid", "python", "toml"}
-
-
-def test_every_link_leads_somewhere():
-    for path in [*DOCUMENTS, ROOT / "CONTRIBUTING.md"]:
-        for target in re.findall(r"\]\(([^)]+)\)", path.read_text(encoding="utf-8")):
-            assert target.startswith("https://") or (path.parent / target).exists(), target
-
-
-def test_every_page_is_reached_from_the_readme():
-    reached, waiting = set(), [README]
-    while waiting:
-        path = waiting.pop()
-        if path not in reached:
-            reached.add(path)
-            names = re.findall(r"\]\(([^)#:]+\.md)\)", path.read_text(encoding="utf-8"))
-            waiting += [(path.parent / name).resolve() for name in names]
-    assert {path for path in DOCUMENTS if path.parent.name == "docs"} <= reached
 
 
 def test_the_readme_is_short():

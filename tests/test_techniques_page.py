@@ -33,7 +33,7 @@ def test_each_row_names_existing_files_a_test_and_a_page(row):
     assert all((ROOT / file).is_file() for file in files)
     # tests/test_named_tests.py checks that the tests exist.
     assert re.search(r"`tests/[\w/]+\.py::test_\w+`", row["test"])
-    # tests/test_readme.py checks that links work; each row links to a page or an example.
+    # tests/test_links.py checks that links work; each row links to a page or an example.
     assert re.search(r"\]\((\.\./examples/\w+\.py|\.\./README\.md|[\w/-]+\.md)\)", row["shown in"])
 
 

@@ -62,7 +62,7 @@ def keras_seq_export(work: pathlib.Path, column: Column) -> Iterator[Contestant]
 
 def ctranslate2(work: pathlib.Path, column: Column) -> Iterator[Contestant]:
     if importlib.util.find_spec("ctranslate2") is None:
-        raise SkippedError("not installed: pip install 'keras-seq[ctranslate2]'")
+        raise SkippedError("not installed: python -m pip install 'keras-seq[ctranslate2]'")
     for arithmetic in ("float32", "int8"):
         name = "CTranslate2" if arithmetic == "float32" else f"CTranslate2 {arithmetic}"
         rest = (converted(work, arithmetic), f"--arithmetic={arithmetic}")

@@ -47,8 +47,9 @@ class History:
         try:
             from matplotlib.figure import Figure
         except ImportError:
-            message = "a plot of the history needs matplotlib: pip install 'keras-seq[plot]'"
-            raise InputError(message) from None
+            raise InputError(
+                "a plot of the history needs matplotlib: python -m pip install 'keras-seq[plot]'"
+            ) from None
         figure = _shown(Figure)(figsize=(9, 3), layout="constrained")
         losses, metric = figure.subplots(1, 2)
         for name, columns in (("training", self.training), ("validation", self.validation)):

@@ -57,8 +57,8 @@ class TensorBoard(LossCallback):
         check_positive_integers(every=every, show_every=show_every)
         if not log.writes:
             raise ImportError(
-                "The log writes nothing: TensorBoard is not installed (pip install tensorboard), "
-                "or the log is closed or not enabled."
+                "The log writes nothing: TensorBoard is not installed (python -m pip install "
+                "'keras-seq[tensorboard]'), or the log is closed or not enabled."
             )
         self.log = log
         self.every = every

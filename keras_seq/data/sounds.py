@@ -143,5 +143,5 @@ def _import(module: str) -> Any:
         return __import__(module)
     except ImportError:
         raise InputError(
-            f"recordings need the package {module}: pip install 'keras-seq[speech]'"
+            f"recordings need the package {module}: python -m pip install 'keras-seq[speech]'"
         ) from None

@@ -32,7 +32,7 @@ def require_ray() -> Any:
     try:
         return importlib.import_module("ray")
     except ImportError:
-        message = "--runner ray: Ray is not installed: pip install 'keras-seq[ray]'"
+        message = "--runner ray: Ray is not installed: python -m pip install 'keras-seq[ray]'"
         raise InputError(message) from None
 
 

@@ -113,7 +113,7 @@ def _make_backbone(arguments: SimpleNamespace) -> Any:
         import keras_hub
     except ImportError:
         raise ImportError(
-            "A pretrained encoder needs KerasHub: pip install 'keras-seq[hub]'"
+            "A pretrained encoder needs KerasHub: python -m pip install 'keras-seq[hub]'"
         ) from None
     # BERT was pretrained with two segments. This model uses only the first segment.
     segments = {"num_segments": 2} if args.backbone == "bert" else {}

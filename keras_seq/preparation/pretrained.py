@@ -38,7 +38,7 @@ _TOKENIZERS = ("BertTokenizer", "DistilBertTokenizer")
 _WEIGHTS = "model.weights.h5"
 # Files of a preset that training needs.
 _FILES = ("config.json", _WEIGHTS)
-_NO_KERAS_HUB = "a pretrained encoder needs KerasHub: pip install 'keras-seq[hub]'"
+_NO_KERAS_HUB = "a pretrained encoder needs KerasHub: python -m pip install 'keras-seq[hub]'"
 _SAVE = """
 import sys
 import keras_hub

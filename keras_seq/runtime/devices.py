@@ -114,6 +114,6 @@ def check_backend(name: str | None) -> None:
         )
     if name == "jax" and importlib.util.find_spec("jax") is None:
         raise InputError(
-            "--backend jax: JAX is not installed: pip install 'keras-seq[jax]', or leave it out "
-            "to train on TensorFlow"
+            "--backend jax: JAX is not installed: python -m pip install 'keras-seq[jax]', or leave "
+            "it out to train on TensorFlow"
         )

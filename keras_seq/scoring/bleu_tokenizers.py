@@ -36,7 +36,8 @@ def bleu_tokenizer(name: str | None) -> str | None:
         modules, package = _PACKAGES[name]
         if missing := [module for module in modules if find_spec(module) is None]:
             raise ValueError(
-                f"tokenizer {name!r} needs {' and '.join(missing)}: pip install '{package}'"
+                f"tokenizer {name!r} needs {' and '.join(missing)}: "
+                f"python -m pip install '{package}'"
             )
         return name
     path = Path(SACREBLEU_DIR, "models", _MODELS[name])

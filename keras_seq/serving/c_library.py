@@ -45,7 +45,7 @@ class Library:
         # Locate the package without importing it, because the import takes seconds.
         spec = importlib.util.find_spec("tensorflow")
         if spec is None or spec.origin is None:
-            raise InputError("tensorflow is needed: pip install tensorflow")
+            raise InputError("tensorflow is needed: python -m pip install tensorflow")
         name = "libtensorflow_{}" + (".2.dylib" if sys.platform == "darwin" else ".so.2")
         try:
             self._libraries = [

@@ -185,8 +185,8 @@ _README = """\
 # A translation model for CTranslate2
 
 Weights in {quantization}, exported by keras-seq. {models} (SentencePiece) splits text into
-pieces and joins them. To translate, run `pip install ctranslate2 sentencepiece`, and in this
-directory:
+pieces and joins them. To translate, run `python -m pip install ctranslate2 sentencepiece`, and in
+this directory:
 
 ```python
 import ctranslate2

@@ -39,7 +39,7 @@ def require_ctranslate2() -> Any:
         import ctranslate2.specs
     except ImportError as error:
         raise InputError(
-            "CTranslate2 is not installed: pip install 'keras-seq[ctranslate2]'"
+            "CTranslate2 is not installed: python -m pip install 'keras-seq[ctranslate2]'"
             + ("" if isinstance(error, ModuleNotFoundError) else f" ({error})")
         ) from None
     return ctranslate2

@@ -2,15 +2,14 @@
 
 import datetime
 import itertools
+import json
 import random
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-
-from babel import Locale
-from babel.dates import format_date
+from pathlib import Path
 
 # Locales with Gregorian dates in the digits 0-9, which are unambiguous. Thai years may be Buddhist,
 # and Persian numeric dates may be of the Persian calendar.
@@ -20,6 +19,9 @@ LOCALES = tuple(
     ka ko lt lv nb nl pl pt ro ru sk sl sv sw tr uk vi zh zh_Hant
     """.split()
 )
+
+# The date formats of CLDR for these locales, written by tools/make_date_patterns.py.
+PATTERNS_FILE = Path(__file__).with_name("date_patterns.json")
 
 # One century, so that the last two digits determine the year.
 FIRST_DAY = datetime.date(1950, 1, 1)
@@ -31,6 +33,8 @@ _LOWER_CASE_SHARE = 0.2
 # begin with the month.
 _ORDERS_WITH_DOTS = ("dmy", "ymd")
 _ORDERS = ("dmy", "mdy", "ymd")
+# A quoted literal, or a field: year, month, stand-alone month, day, weekday, stand-alone weekday.
+_QUOTED_OR_FIELD = re.compile(r"'([^']*)'|([yMLdEc])\2*")
 _THREE_NUMBERS = re.compile(r"\D*(\d+)(\D+)(\d+)\D+(\d+)\D*")
 # Direction marks and no-break spaces, which people do not type.
 _UNTYPED = str.maketrans({"\u200e": None, "\u200f": None, "\u00a0": " ", "\u202f": " "})
@@ -49,13 +53,15 @@ class DateCorpus:
 
 @dataclass(frozen=True)
 class _Style:
-    """A date format of a locale: a CLDR pattern and, if the pattern needs them, the 12 month names.
+    """A date format of a locale: a CLDR pattern, and the 12 month names if the pattern has any.
 
-    The format is ambiguous if only the order tells day and month apart.
+    `names` has the names of months or weekdays for each field, such as MMMM or EEEE. The format is
+    ambiguous if only the order tells day and month apart.
     """
 
-    locale: Locale
+    locale: str
     pattern: str
+    names: Mapping[str, list[str]]
     month_words: tuple[str, ...]
     ambiguous: bool
 
@@ -87,8 +93,7 @@ def date_pairs(count: int, *, seed: int = 1) -> list[Pair]:
     The dates are from 1950 to 2049, in the CLDR formats of about 40 locales: with and without
     weekday, with the month in full, abbreviated or numeric, and sometimes in lower case. Ambiguous
     dates, such as 04/05/2026, are omitted. Sources are distinct, even ignoring case and spacing.
-    With the same version of Babel, the result is deterministic, and a larger `count`, at most a
-    million, only appends pairs.
+    The result is deterministic, and a larger `count`, at most a million, only appends pairs.
 
     Example:
 
@@ -119,7 +124,7 @@ def _pairs(generator: random.Random) -> Iterator[Pair]:
             continue
         seen.add(key)
         # `lower` would confuse the dotted and the dotless i of Turkish.
-        if lowercase and style.locale.language != "tr":
+        if lowercase and style.locale != "tr":
             source = source.lower()
         yield source, date.isoformat()
 
@@ -128,10 +133,34 @@ def _format(date: datetime.date, style: _Style) -> str | None:
     """Formats a date, or returns None if the result is ambiguous."""
     if style.month_words and _fold(style.month_words[date.month - 1]) in _ambiguous_months():
         return None
-    source = format_date(date, style.pattern, style.locale).translate(_UNTYPED)
+    source = render_date(date, style.pattern, style.names).translate(_UNTYPED)
     if style.ambiguous and _readings(source) != {date}:
         return None
     return source
+
+
+def render_date(date: datetime.date, pattern: str, names: Mapping[str, list[str]]) -> str:
+    """Writes a date in a CLDR pattern.
+
+    Args:
+        date: The date.
+        pattern: A pattern such as "EEEE, d MMMM y". Text in single quotes is literal.
+        names: The 12 months or the 7 weekdays from Monday, for each field of letters in `pattern`.
+
+    Reference: Unicode Technical Standard 35, part 4, "Date Format Patterns".
+    """
+
+    def text(match: re.Match[str]) -> str:
+        field, letter = match[0], match[2]
+        if letter is None:
+            return match[1]
+        if field in names:
+            return names[field][date.month - 1 if letter in "ML" else date.weekday()]
+        number = {"y": date.year, "M": date.month, "L": date.month, "d": date.day}[letter]
+        digits = str(number).zfill(len(field))
+        return digits[-2:] if field == "yy" else digits
+
+    return _QUOTED_OR_FIELD.sub(text, pattern)
 
 
 def _readings(source: str) -> set[datetime.date]:
@@ -157,31 +186,20 @@ def _readings(source: str) -> set[datetime.date]:
 
 @lru_cache(maxsize=1)
 def _styles() -> tuple[tuple[_Style, ...], ...]:
-    return tuple(_styles_of(Locale.parse(name)) for name in LOCALES)
-
-
-def _styles_of(locale: Locale) -> tuple[_Style, ...]:
-    patterns = [locale.date_formats[name].pattern for name in ("full", "long", "medium", "short")]
-    patterns += [
-        locale.datetime_skeletons[name].pattern
-        for name in ("yMMMEd", "yMMMd", "yMd")
-        if name in locale.datetime_skeletons
-    ]
+    locales = json.loads(PATTERNS_FILE.read_text(encoding="utf-8"))["locales"]
     styles = []
-    # Remove duplicates, because formats of different widths may have the same pattern.
-    for pattern in dict.fromkeys(patterns):
-        fields = re.sub(r"'[^']*'", "", pattern)
-        if match := re.search(r"([ML])\1{2,3}", fields):
-            context = "format" if match[1] == "M" else "stand-alone"
-            width = "wide" if len(match[0]) == 4 else "abbreviated"
-            names = locale.months[context][width]
-            words = tuple(names[month] for month in range(1, 13))
-            styles.append(_Style(locale, pattern, words, ambiguous=False))
-        else:
-            # 2026年3月5日 labels each number.
-            ambiguous = not re.search("[年년]", fields)
-            styles.append(_Style(locale, pattern, (), ambiguous))
+    for name in LOCALES:
+        patterns, names = locales[name]["patterns"], locales[name]["names"]
+        styles.append(tuple(_style(name, pattern, names) for pattern in patterns))
     return tuple(styles)
+
+
+def _style(locale: str, pattern: str, names: Mapping[str, list[str]]) -> _Style:
+    fields = re.sub(r"'[^']*'", "", pattern)
+    if match := re.search(r"([ML])\1{2,3}", fields):
+        return _Style(locale, pattern, names, tuple(names[match[0]]), ambiguous=False)
+    # 2026年3月5日 labels each number.
+    return _Style(locale, pattern, names, (), ambiguous=not re.search("[年년]", fields))
 
 
 def _fold(word: str) -> str:

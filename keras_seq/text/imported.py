@@ -201,7 +201,7 @@ def _compare(tokenizer: Tokenizer, content: bytes, lines: Iterable[str]) -> None
         from tokenizers import Tokenizer as Original
     except ImportError:
         raise InputError(
-            "to read a tokenizer.json, install the package tokenizers: pip install "
+            "to read a tokenizer.json, install the package tokenizers: python -m pip install "
             "'keras-seq[tokenizers]'"
         ) from None
     try:

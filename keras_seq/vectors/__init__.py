@@ -1,6 +1,7 @@
 """Word vectors: training, files, nearest neighbors and analogies.
 
-Training needs Numba: `pip install 'keras-seq[vectors]'`. Everything else needs only numpy.
+Training needs Numba: `python -m pip install 'keras-seq[vectors]'`. Everything else needs only
+numpy.
 """
 
 from __future__ import annotations

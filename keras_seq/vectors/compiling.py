@@ -11,7 +11,7 @@ try:
     import numba
 except ImportError:
     raise InputError(
-        "training word vectors needs Numba: pip install 'keras-seq[vectors]'"
+        "training word vectors needs Numba: python -m pip install 'keras-seq[vectors]'"
     ) from None
 
 # Sums may be reordered, which allows vector instructions. Infinities must remain, so that an

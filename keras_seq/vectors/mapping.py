@@ -109,4 +109,6 @@ def require(module: str, package: str) -> None:
     except ValueError:
         missing = True
     if missing:
-        raise InputError(f"a map of vectors needs {package}: pip install 'keras-seq[plot]'")
+        raise InputError(
+            f"a map of vectors needs {package}: python -m pip install 'keras-seq[plot]'"
+        )

@@ -158,7 +158,7 @@ def test_attention_image_decoded_by_pillow_shows_the_weights(tmp_path):
 
 def test_missing_tensorboard_raises_import_error_with_install_hint(tmp_path, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(ImportError, match="pip install tensorboard"):
+    with pytest.raises(ImportError, match=r"pip install 'keras-seq\[tensorboard\]'"):
         TensorBoard(EventLog(tmp_path))
 
 

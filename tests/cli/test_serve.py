@@ -50,7 +50,7 @@ def test_a_missing_extra_is_named(keras_seq_command, version, monkeypatch, packa
     monkeypatch.setitem(sys.modules, package, None)
     outcome = keras_seq_command("serve", version.parent)
     assert outcome.code == 2
-    assert outcome.error == f"serving needs {package}: pip install 'keras-seq[serve]'"
+    assert outcome.error == f"serving needs {package}: python -m pip install 'keras-seq[serve]'"
 
 
 @pytest.mark.process

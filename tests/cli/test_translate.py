@@ -282,7 +282,7 @@ def test_ctranslate2_refuses_the_weights_of_another_model(keras_seq_command, tin
 def test_unavailable_or_unknown_engine_is_an_error(keras_seq_command, untrained, monkeypatch):
     monkeypatch.setitem(sys.modules, "ctranslate2", None)
     for arguments, words in (
-        (["--engine", "ctranslate2"], "pip install 'keras-seq[ctranslate2]'"),
+        (["--engine", "ctranslate2"], "python -m pip install 'keras-seq[ctranslate2]'"),
         (["--engine", "marian"], "'marian' is not one of 'tensorflow', 'ctranslate2'"),
         (["--quantize", "int8"], "needs --engine ctranslate2"),
     ):

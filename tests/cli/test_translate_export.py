@@ -279,7 +279,8 @@ def test_missing_tensorflow_error_says_what_to_install(by_export):
     # Earlier tests have cached the library.
     library.cache_clear()
     outcome = by_export("5 mai 1999")
-    assert (outcome.code, outcome.error) == (2, "tensorflow is needed: pip install tensorflow")
+    assert outcome.code == 2
+    assert outcome.error == "tensorflow is needed: python -m pip install tensorflow"
 
 
 # Tests in a separate process

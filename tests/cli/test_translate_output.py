@@ -329,7 +329,7 @@ def test_translate_rejects_incompatible_output_options(
     outcome = keras_seq_command(
         "translate", tiny_run, "hi", "--attention", "png", "--attention-file", tmp_path / "a.png"
     )
-    assert "pip install 'keras-seq[plot]'" in outcome.error
+    assert "python -m pip install 'keras-seq[plot]'" in outcome.error
     assert not page.exists() and not (tmp_path / "out").exists()
 
 

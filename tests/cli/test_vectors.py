@@ -117,8 +117,8 @@ def test_vectors_commands_reject_wrong_input_in_one_line(
     ("module", "arguments", "message"),
     [
         ("numba", ("train", "text.txt", "-o", "o.txt"), "pip install 'keras-seq[vectors]'"),
-        ("sklearn", ("plot", "v.txt", "-o", "map.html"), "needs scikit-learn: pip install"),
-        ("matplotlib", ("plot", "v.txt", "-o", "map.png"), "needs matplotlib: pip install"),
+        ("sklearn", ("plot", "v.txt", "-o", "map.html"), "needs scikit-learn: python -m pip"),
+        ("matplotlib", ("plot", "v.txt", "-o", "map.png"), "needs matplotlib: python -m pip"),
     ],
 )
 def test_missing_vectors_extra_is_named_in_the_error(

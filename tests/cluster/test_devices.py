@@ -141,8 +141,8 @@ importlib.machinery.PathFinder.find_spec = classmethod(find_spec)
 """
     said = refused(tmp_path, "--backend", "jax", *options, code=code)
     assert said == (
-        "keras-seq: --backend jax: JAX is not installed: pip install 'keras-seq[jax]', or leave "
-        "it out to train on TensorFlow\n"
+        "keras-seq: --backend jax: JAX is not installed: python -m pip install 'keras-seq[jax]', "
+        "or leave it out to train on TensorFlow\n"
     )
     assert not (tmp_path / "run").exists()
 

@@ -378,7 +378,7 @@ def test_missing_ray_error_names_the_pip_extra(
     job = ["--input", texts / "a.en", "--output-dir", tmp_path / "out", "--runner", "ray"]
     outcome = keras_seq_command("translate", tiny_run, *job)
     assert outcome.code == 2
-    assert outcome.error.endswith("pip install 'keras-seq[ray]'")
+    assert outcome.error.endswith("python -m pip install 'keras-seq[ray]'")
     assert not (tmp_path / "out").exists()
 
 

@@ -149,7 +149,7 @@ def test_tokenizers_with_a_missing_package_name_the_extra(monkeypatch, tokenize,
         monkeypatch.delitem(sys.modules, name, raising=False)
     with pytest.raises(ValueError, match=module) as error:
         score(HYPOTHESES, [FIRST], tokenize=tokenize)
-    assert str(error.value).endswith(f"pip install '{package}'")
+    assert str(error.value).endswith(f"python -m pip install '{package}'")
 
 
 def test_exact_is_the_share_of_equal_lines():

@@ -168,7 +168,7 @@ def test_invalid_exports_raise_input_error_and_write_nothing(learned, tmp_path, 
         with pytest.raises(InputError, match=words):
             export_ctranslate2(given, tmp_path / place, quantization=quantization)
     monkeypatch.setitem(sys.modules, "ctranslate2", None)
-    with pytest.raises(InputError, match=r"pip install 'keras-seq\[ctranslate2\]'$"):
+    with pytest.raises(InputError, match=r"python -m pip install 'keras-seq\[ctranslate2\]'$"):
         export_ctranslate2(run, tmp_path / "model")
     assert sorted(tmp_path.rglob("*")) == before
 

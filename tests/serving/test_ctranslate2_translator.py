@@ -299,5 +299,5 @@ def test_missing_ctranslate2_error_names_the_pip_extra(learned, monkeypatch, nam
     with pytest.raises(InputError) as raised:
         CTranslate2Translator.load(learned[0].path)
     assert str(raised.value) == (
-        "CTranslate2 is not installed: pip install 'keras-seq[ctranslate2]'"
+        "CTranslate2 is not installed: python -m pip install 'keras-seq[ctranslate2]'"
     )

@@ -1,19 +1,23 @@
 """The date corpus, compared with Babel's renderings and Python's date parser."""
 
 import datetime
+import hashlib
 import itertools
+import json
 import re
+import runpy
 import time
 import unicodedata
 from collections import defaultdict
 from functools import lru_cache
+from pathlib import Path
 
 import pytest
 from babel import Locale
 from babel.dates import format_date, format_skeleton
 
 from keras_seq.text import DateCorpus, date_corpus, date_pairs
-from keras_seq.text.dates import FIRST_DAY, LAST_DAY, LOCALES
+from keras_seq.text.dates import FIRST_DAY, LAST_DAY, LOCALES, PATTERNS_FILE, render_date
 
 PAIRS = date_pairs(60_000)
 LEAP_YEAR = 2024
@@ -67,6 +71,35 @@ def test_sampled_sources_are_babel_renderings_of_their_dates():
     for source, target in PAIRS[:300]:
         date = datetime.date.fromisoformat(target)
         assert any(normal(source) in renderings(date, name) for name in LOCALES)
+
+
+FORMATS = json.loads(PATTERNS_FILE.read_text(encoding="utf-8"))["locales"]
+# All weekdays and months, and days of one and two digits, in both centuries.
+DAYS = [datetime.date(1955, 1, 1) + datetime.timedelta(1_000 * step) for step in range(34)]
+
+
+@pytest.mark.parametrize("name", LOCALES)
+def test_each_format_of_a_locale_renders_as_in_babel(name):
+    assert {day.weekday() for day in DAYS} == set(range(7))
+    assert {day.month for day in DAYS} == set(range(1, 13))
+    for pattern in FORMATS[name]["patterns"]:
+        for day in DAYS:
+            assert render_date(day, pattern, FORMATS[name]["names"]) == format_date(
+                day, pattern, name
+            )
+
+
+def test_date_formats_are_those_that_the_script_takes_from_babel():
+    script = Path(__file__).resolve().parents[2] / "tools" / "make_date_patterns.py"
+    content = runpy.run_path(str(script))["content"]()
+    assert PATTERNS_FILE.read_text(encoding="utf-8") == content
+
+
+def test_dates_are_those_that_babel_2_19_rendered():
+    """The expected number was computed when Babel rendered the dates of `date_pairs`."""
+    lines = "".join(f"{source}\t{target}\n" for source, target in PAIRS[:10_000])
+    digest = "b4ca0803c2438fa3521a1cc2caf9b8efc00db5ad480c7d0345a08ed781f7eb7f"
+    assert hashlib.sha256(lines.encode()).hexdigest() == digest
 
 
 def parsed(text: str) -> set[datetime.date]:

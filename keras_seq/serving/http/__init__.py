@@ -1,4 +1,4 @@
 """HTTP server of `keras-seq serve`, with the REST API of TensorFlow Serving.
 
-Requires TensorFlow, tensorflow-text and `pip install 'keras-seq[serve]'`, but not Keras.
+Requires TensorFlow, tensorflow-text and `python -m pip install 'keras-seq[serve]'`, but not Keras.
 """

@@ -140,7 +140,8 @@ def _check_extra() -> None:
         import uvicorn  # noqa: F401
     except ImportError as error:
         raise InputError(
-            f"serving needs {error.name or 'more packages'}: pip install 'keras-seq[serve]'"
+            f"serving needs {error.name or 'more packages'}: "
+            "python -m pip install 'keras-seq[serve]'"
         ) from None
 
 

@@ -19,5 +19,5 @@ def text_library(name: str) -> str:
     spec = importlib.util.find_spec("tensorflow_text")
     path = Path(spec.origin).parent / name if spec and spec.origin else None
     if path is None or not path.exists():
-        raise InputError("tensorflow-text is needed: pip install tensorflow-text")
+        raise InputError("tensorflow-text is needed: python -m pip install tensorflow-text")
     return str(path)
