@@ -1,4 +1,4 @@
-"""Reference searches in plain Python lists, written from the equations in docs/search.md.
+"""Reference searches in plain Python lists, written from the equations in docs/decoding.md.
 
 Here a model is a function from the tokens so far to the float64 logits of the next token. The
 searches take no shortcuts and share no code with the package. `keeps` applies the rules to a
@@ -221,7 +221,7 @@ def _assume_decided(scores: list[float]) -> None:
 
 
 def uniform_number(source: Iterable[int], seed: int, sample: int, step: int) -> float:
-    """The uniform random number defined in docs/search.md, computed with Python integers."""
+    """The uniform random number defined in docs/decoding.md, computed with Python integers."""
 
     def mix(x: int) -> int:
         x = ((x ^ (x >> 16)) * 0x7FEB352D) % 2**32

@@ -49,7 +49,7 @@ def test_rows_that_promise_both_backends_name_tests_that_run_on_jax(every_test):
     """A test runs on JAX by the marker `jax` or by starting a process on JAX."""
     on_jax = collected("jax", ["tests"])
     wrong = []
-    for page in ("search.md", "robustness.md"):
+    for page in ("decoding.md", "robustness.md"):
         for line in (ROOT / "docs" / page).read_text("utf-8").split("\n"):
             if not line.startswith("| ") or "TF, JAX" not in line:
                 continue

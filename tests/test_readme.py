@@ -46,7 +46,7 @@ PAGES_WITH_OWN_TESTS = [
         "migration.md",
         "output.md",
         "pretrained-encoders.md",
-        "search.md",
+        "decoding.md",
         "speech.md",
         "training.md",
         "vectors.md",

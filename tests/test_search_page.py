@@ -1,4 +1,4 @@
-"""docs/search.md names a test for each law and lists every option, and its commands run."""
+"""docs/decoding.md names a test for each law and lists every option, and its commands run."""
 
 import os
 import re
@@ -13,7 +13,7 @@ from keras_seq.settings import SearchSettings
 pytestmark = pytest.mark.docs
 
 ROOT = Path(__file__).resolve().parents[1]
-TEXT = (ROOT / "docs" / "search.md").read_text(encoding="utf-8")
+TEXT = (ROOT / "docs" / "decoding.md").read_text(encoding="utf-8")
 ON_JAX = (
     "JAX_COMPILATION_CACHE_DIR=compiled KERAS_BACKEND=jax"
     " keras-seq translate runs/ende --stream < test.en"
