@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -99,6 +99,13 @@ def train(
             "directory; require: require an existing run."
         ),
     ] = "auto",
+    log: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="csv|mlflow|tensorboard|wandb",
+            help="Also log the training there; repeatable. csv: RUN/log.csv.",
+        ),
+    ] = None,
     dry_run: DryRun = False,
     overwrite: Overwrite = False,
 ) -> None:
@@ -108,7 +115,10 @@ def train(
     """
     from keras_seq.preparation import check_directory, find_run, resolve_settings
     from keras_seq.runtime.devices import Devices, check_backend
+    from keras_seq.runtime.experiment_tools import check_experiment_tools
 
+    log = [name for value in log or [] for name in value.split(",")]
+    check_experiment_tools(log)
     if stop_after is not None and not 0 < stop_after < 10**7:
         raise typer.BadParameter("must be a number of minutes", param_hint="'--stop-after'")
     stop_at = None if stop_after is None else datetime.now() + timedelta(minutes=stop_after)
@@ -151,7 +161,7 @@ def train(
         _print_plan(resolved, counts)
         return
     directory = {"resume": resume, "overwrite": overwrite, "counts": counts}
-    _train(resolved, run, directory, used, find_batch=find_batch, stop_at=stop_at)
+    _train(resolved, run, directory, used, find_batch=find_batch, stop_at=stop_at, log=log)
 
 
 def _configure_threads(devices: Devices) -> None:
@@ -184,6 +194,7 @@ def _train(
     *,
     find_batch: bool,
     stop_at: datetime | None,
+    log: Sequence[str],
 ) -> None:
     """Prepares a run, trains the model and prints the score.
 
@@ -194,6 +205,7 @@ def _train(
         devices: The devices to train on.
         find_batch: Boolean, whether to search for the largest batch that fits.
         stop_at: When to save and exit; None for no limit.
+        log: Tools to log the training to.
     """
     from keras_seq.preparation import open_or_prepare
     from keras_seq.preparation.batch_size import choose_batch_size
@@ -213,7 +225,12 @@ def _train(
         # With several hosts, run the finalizers, because the hosts must shut down together.
         with contextlib.nullcontext() if devices.hosts else exit_without_finalizers():
             result = training.train(
-                prepared.settings, prepared, notice=notice, devices=devices, stop_at=stop_at
+                prepared.settings,
+                prepared,
+                notice=notice,
+                devices=devices,
+                stop_at=stop_at,
+                callbacks=training.experiment_loggers(log, prepared),
             )
     emit([f"{run}: {result.score}"])
 

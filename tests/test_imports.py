@@ -61,7 +61,8 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     "search": ({"backend", "search.options", "text"}, {"keras", "numpy"}),
     # Settings and commands import this before Keras is imported.
     "search.options": (set(), set()),
-    "callbacks": ({"backend", "storage"}, {"keras", "numpy"}),
+    # MLflow and Weights & Biases are optional.
+    "callbacks": ({"backend", "storage"}, {"keras", "mlflow", "numpy", "wandb"}),
     "run": ({"storage", "storage.checkpoints", "settings", "text"}, {"numpy"}),
     "run.models": (PLAIN | TENSORS | {"run"}, {"keras", "numpy"}),
     "run.averaging": (PLAIN | {"run", "run.models"}, {"numpy"}),

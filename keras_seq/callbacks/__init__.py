@@ -4,6 +4,12 @@ from keras_seq.callbacks.attention_snapshots import AttentionSnapshots
 from keras_seq.callbacks.average_weights import AverageWeights
 from keras_seq.callbacks.checkpoint import Checkpoint
 from keras_seq.callbacks.exact_checkpoint import ExactCheckpoint
+from keras_seq.callbacks.experiment_logger import (
+    ExperimentLogger,
+    MLflowLogger,
+    TableLogger,
+    WandbLogger,
+)
 from keras_seq.callbacks.follow_schedule import FollowSchedule
 from keras_seq.callbacks.nan_guard import NanGuard
 from keras_seq.callbacks.progress import Progress
@@ -19,13 +25,17 @@ __all__ = [
     "AverageWeights",
     "Checkpoint",
     "ExactCheckpoint",
+    "ExperimentLogger",
     "FollowSchedule",
+    "MLflowLogger",
     "NanGuard",
     "Progress",
     "SampleTranslations",
     "StopAtLimit",
     "StopAtTime",
     "StopOnSignal",
+    "TableLogger",
     "TensorBoard",
     "Validation",
+    "WandbLogger",
 ]

@@ -24,7 +24,15 @@ WORK = ".work"
 # settings.toml comes last, so that the directory remains recognizable as a run.
 _FILES = (
     *("checkpoints", "data", "tokenizer", "result.json", "metrics.jsonl", "samples.txt"),
-    *("tensorboard", "README.md", "evaluations.json", "report.html", "corpus", "settings.toml"),
+    *(
+        "tensorboard",
+        "README.md",
+        "evaluations.json",
+        "report.html",
+        "log.csv",
+        "corpus",
+        "settings.toml",
+    ),
 )
 _MAX_ENTRIES = 100_000
 

@@ -3,6 +3,7 @@
 from keras_seq.training.errors import DivergedError, OutOfMemoryError, TrainingError
 from keras_seq.training.evaluation import make_evaluation
 from keras_seq.training.event_log import EventLog
+from keras_seq.training.experiment_loggers import experiment_loggers
 from keras_seq.training.once_per_update import OncePerUpdate
 from keras_seq.training.plan import plan
 from keras_seq.training.result import TrainingResult
@@ -25,6 +26,7 @@ __all__ = [
     "VAETrainingModel",
     "train_as_worker",
     "load_word_vectors",
+    "experiment_loggers",
     "make_evaluation",
     "plan",
     "train",

@@ -161,8 +161,9 @@ class TrainingLoop:
             self.guard,
             keras.callbacks.LambdaCallback(on_train_batch_end=self._after_update),
             self.checkpoint,
-            self.validation,
+            # Before the validation, so that they know the update that it belongs to.
             *self.callbacks,
+            self.validation,
         ]
         if self.micro_batches > 1:
             self.checkpointer.record_seeds()

@@ -54,9 +54,8 @@ def train(
         devices: The devices and hosts to train on. By default, all GPUs or TPUs of this host, or
             its CPU. With several hosts or several CPUs, Keras must not have computed anything
             before.
-        callbacks: Callbacks of Keras, called after those of the training. An epoch has as many
-            updates as one pass over the training text. `on_test_end` receives the values of each
-            validation.
+        callbacks: Callbacks of Keras. An epoch has as many updates as one pass over the training
+            text. `on_test_end` receives the values of each validation.
 
     Returns:
         The result of the training. The model is in the directory; load it with

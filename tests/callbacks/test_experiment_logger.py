@@ -1,0 +1,136 @@
+"""Trainings in a table, in MLflow and in Weights & Biases."""
+
+import csv
+import json
+
+import keras
+import numpy as np
+import pytest
+
+from keras_seq.callbacks import MLflowLogger, TableLogger, WandbLogger
+from keras_seq.runtime.experiment_tools import EXPERIMENT_TOOLS, check_experiment_tools
+from keras_seq.text import InputError
+
+
+def fit(callback, epochs, model=None):
+    """Fits a line in updates of one example; returns the model and the loss of each epoch."""
+    if model is None:
+        model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
+        model.compile(keras.optimizers.SGD(0.1), "mse")
+    inputs = np.linspace(-1, 1, 10).reshape(-1, 1)
+    history = model.fit(
+        inputs,
+        2 * inputs,
+        batch_size=1,
+        epochs=epochs,
+        validation_data=(inputs, 2 * inputs),
+        shuffle=False,
+        verbose=0,
+        callbacks=[callback],
+    )
+    return model, history.history
+
+
+def table_of(path):
+    with open(path, newline="", encoding="utf-8") as file:
+        head, *rows = csv.reader(file)
+    assert head == ["step", "name", "value"]
+    return [(int(step), name, float(value)) for step, name, value in rows]
+
+
+def test_table_has_the_losses_that_fit_reports(tmp_path):
+    _, history = fit(TableLogger(tmp_path / "log.csv", every=10), epochs=2)
+    rows = table_of(tmp_path / "log.csv")
+    losses = [value for _, name, value in rows if name == "training/loss"]
+    assert losses == pytest.approx(history["loss"], rel=1e-5)
+    validation = [(step, value) for step, name, value in rows if name == "validation/loss"]
+    assert [step for step, _ in validation] == [10, 20]
+    assert [value for _, value in validation] == pytest.approx(history["val_loss"], rel=1e-5)
+    rates = [value for _, name, value in rows if name == "training/learning_rate"]
+    assert rates == pytest.approx([0.1, 0.1])
+
+
+def test_a_resumed_table_continues_and_loses_later_lines(tmp_path):
+    path = tmp_path / "log.csv"
+    model, _ = fit(TableLogger(path, every=5), epochs=1)
+    with open(path, "a", encoding="utf-8") as file:
+        file.write("15,training/loss,9.0\n")
+    fit(TableLogger(path, every=5), epochs=1, model=model)
+    steps = [step for step, name, _ in table_of(path) if name == "training/loss"]
+    assert steps == [5, 10, 15, 20]
+    assert (15, "training/loss", 9.0) not in table_of(path)
+
+
+def test_mlflow_has_parameters_and_curves_and_is_continued(tmp_path, monkeypatch):
+    mlflow = pytest.importorskip("mlflow")
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+    mlflow.set_tracking_uri((tmp_path / "mlruns").as_uri())
+    parameters = {f"key.{number}": number for number in range(150)}
+
+    def logger():
+        return MLflowLogger(parameters, name="first", experiment="lines", key="it's", every=5)
+
+    model, history = fit(logger(), epochs=1)
+    fit(logger(), epochs=1, model=model)
+    (run,) = mlflow.search_runs(experiment_names=["lines"], output_format="list")
+    assert run.data.params == {name: str(value) for name, value in parameters.items()}
+    assert run.info.run_name == "first" and run.info.status == "FINISHED"
+    client = mlflow.MlflowClient()
+    points = client.get_metric_history(run.info.run_id, "validation/loss")
+    assert [point.step for point in points] == [10, 20]
+    assert points[0].value == pytest.approx(history["val_loss"][0], rel=1e-5)
+
+
+def test_wandb_has_parameters_and_values(tmp_path, monkeypatch):
+    pytest.importorskip("wandb")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    monkeypatch.setenv("WANDB_SILENT", "true")
+    callback = WandbLogger({"units": 1}, project="lines", key="run", every=5)
+    _, history = fit(callback, epochs=1)
+    assert callback.run.config["units"] == 1
+    (file,) = (tmp_path / "wandb").glob("offline-run-*/run-*.wandb")
+    # Names and values are there as JSON.
+    content = file.read_bytes()
+    assert b"training/learning_rate" in content and b"validation/loss" in content
+    assert json.dumps(history["val_loss"][0]).encode() in content
+
+
+def test_tools_that_are_unknown_or_missing_are_named(monkeypatch):
+    with pytest.raises(InputError, match="expected one of csv, mlflow, tensorboard, wandb"):
+        check_experiment_tools(["excel"])
+    check_experiment_tools(EXPERIMENT_TOOLS)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(InputError, match=r"install 'keras-seq\[mlflow\]'"):
+        check_experiment_tools(["csv", "mlflow"])
+
+
+@pytest.mark.slow
+def test_command_logs_to_csv_and_mlflow(dates_file, tmp_path, monkeypatch, keras_seq_command):
+    mlflow = pytest.importorskip("mlflow")
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+    mlflow.set_tracking_uri((tmp_path / "mlruns").as_uri())
+    mlflow.set_experiment("commands")
+    run = tmp_path / "run"
+    small = {
+        "model.units": 8,
+        "model.feedforward_units": 8,
+        "model.num_heads": 1,
+        "model.num_encoder_layers": 1,
+        "model.num_decoder_layers": 1,
+        "training.max_steps": 4,
+        "training.validate_every": 2,
+        "training.checkpoint_every": 2,
+    }
+    options = [word for key, value in small.items() for word in ("--set", f"{key}={value}")]
+    arguments = ("train", run, "--pairs", dates_file, "--preset", "transformer-tiny", *options)
+    outcome = keras_seq_command(*arguments, "--log", "csv,mlflow")
+    assert outcome.code == 0, outcome.err
+    entries = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    expected = {one["step"]: one["loss"] for one in entries if one["kind"] == "validation"}
+    rows = table_of(run / "log.csv")
+    found = {step: value for step, name, value in rows if name == "validation/loss"}
+    assert found == pytest.approx(expected, rel=1e-4)
+    (logged,) = mlflow.search_runs(search_all_experiments=True, output_format="list")
+    assert logged.data.params["model.units"] == "8"
+    assert logged.data.metrics["validation/loss"] == pytest.approx(expected[4], rel=1e-4)
