@@ -19,6 +19,8 @@ ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 VERSION = PROJECT["project"]["version"]
 
+# What a build of the wheel needs.
+SOURCES = ("pyproject.toml", "README.md", "LICENSE", "keras_seq", "cli")
 # Packages whose module has a different name.
 MODULES = {"scikit-learn": "sklearn", "tensorflow-serving-api": "tensorflow-serving"}
 
@@ -63,10 +65,9 @@ def test_declared_dependencies_equal_the_imported_packages():
 def wheel(tmp_path_factory):
     # Build from a copy, because a build leaves files next to the sources.
     folder = tmp_path_factory.mktemp("wheel")
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, folder)
-    for name in ("keras_seq", "cli"):
-        shutil.copytree(ROOT / name, folder / name)
+    for name in SOURCES:
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+        copy(ROOT / name, folder / name)
     subprocess.run(
         [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "."],
         cwd=folder,
