@@ -2,6 +2,8 @@
 
 import os
 import re
+import shutil
+import subprocess
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -226,6 +228,38 @@ def test_batching_parameters_parse_as_those_of_tensorflow_serving(base):
             assert not parameters.pad_variable_length_inputs
     with pytest.raises(text_format.ParseError):
         text_format.Parse(file.replace("max_batch_size", "batch_size"), batching_message())
+
+
+def test_commands_of_the_kubernetes_manifest_publish_the_version(base, tmp_path, saved_model):
+    shutil.copytree(saved_model, base / "1")
+    text = (base / "serving" / "kubernetes.yaml").read_text(encoding="utf-8")
+    header = text[: text.index("apiVersion")]
+    commands = re.findall(r"^#   (.*)$", header, flags=re.MULTILINE)
+    # `kubectl exec` runs its command here, in a folder that stands for the volume.
+    name = documents(base, "kubernetes.yaml")["Deployment"]["metadata"]["name"]
+    volume = tmp_path / "volumes" / "models" / name
+    volume.mkdir(parents=True)
+    program = tmp_path / "kubectl"
+    program.write_text(
+        '#!/bin/bash\necho "$@" >> "$LOG"\n'
+        'if [ "$1" = exec ]; then shift 4; "${@/\\/models/$VOLUMES/models}"; fi\n'
+    )
+    program.chmod(0o755)
+    environment = os.environ | {
+        "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}",
+        "LOG": str(tmp_path / "log"),
+        "VOLUMES": str(tmp_path / "volumes"),
+    }
+    script = "\n".join(commands)
+    subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", script], cwd=base, env=environment, check=True
+    )
+    copied = {path.relative_to(volume / "1") for path in (volume / "1").rglob("*")}
+    assert copied == {path.relative_to(saved_model) for path in saved_model.rglob("*")}
+    calls = (tmp_path / "log").read_text(encoding="utf-8").splitlines()
+    assert calls[0] == "apply -f serving/kubernetes.yaml"
+    assert f"exec -i deploy/{name} -- sh -c" in calls[1]
+    assert calls[-1] == f"rollout status deploy/{name}"
 
 
 @pytest.mark.parametrize("base", ["ende"], indirect=True)
