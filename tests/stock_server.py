@@ -10,7 +10,7 @@ called by the names of their inputs and outputs. A session is stricter than
 * As a script, this file translates the lines of stdin in one batch:
   `python tests/stock_server.py served/ende/1 < lines`
 
-This is not the server itself: REST, gRPC, batching and older TensorFlow releases are not covered.
+This is not the server itself: REST, gRPC and batching are not covered.
 """
 
 from __future__ import annotations
@@ -96,6 +96,11 @@ def _package(name: str) -> Path:
 def default_libraries() -> tuple[Path, Path]:
     """Returns TensorFlow's folder and the folder of tensorflow-text's operations."""
     return _package("tensorflow"), _package("tensorflow_text") / "python" / "ops"
+
+
+def libraries_in(packages: Path) -> tuple[Path, Path]:
+    """Returns the same folders for the packages of another environment."""
+    return packages / "tensorflow", packages / "tensorflow_text" / "python" / "ops"
 
 
 class _Api:
@@ -350,13 +355,21 @@ class StockProcess:
     Args:
         directory: The version's directory.
         operations: Whether the server has tensorflow-text's operations.
+        libraries: Folders of TensorFlow's libraries and of tensorflow-text's operations; those
+            installed here by default.
 
     Raises:
         ServerError: If the SavedModel cannot be loaded.
     """
 
-    def __init__(self, directory: Path, *, operations: bool = True) -> None:
-        tensorflow, library = default_libraries()
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        operations: bool = True,
+        libraries: tuple[Path, Path] | None = None,
+    ) -> None:
+        tensorflow, library = libraries or default_libraries()
         # -I and -S turn off site-packages, environment variables and the script's import folder.
         command = [
             sys.executable,

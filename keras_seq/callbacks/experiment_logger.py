@@ -24,8 +24,8 @@ class ExperimentLogger(LossCallback):
 
     Every `every` updates, the mean loss since the last point and the learning rate are sent; after
     each validation, the values of the validation. The number of an update continues that of the
-    optimizer, so that a resumed training continues its curves. A subclass defines `_start`,
-    `_write` and `_finish`.
+    optimizer, so that a resumed training continues its curves. A subclass defines `start`,
+    `write` and `finish`.
 
     Args:
         every: Positive integer, updates between two points of a curve.
@@ -39,7 +39,7 @@ class ExperimentLogger(LossCallback):
     def on_train_begin(self, logs: Any = None) -> None:
         super().on_train_begin(logs)
         self.step = int(keras.ops.convert_to_numpy(self.model.optimizer.iterations))
-        self._start()
+        self.start()
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         super().on_train_batch_end(batch, logs)
@@ -50,25 +50,25 @@ class ExperimentLogger(LossCallback):
         loss = self._recent_loss(batch, logs)
         if loss is not None:
             values["training/loss"] = float(loss)
-        self._write(values)
+        self.write(values)
 
     def on_test_end(self, logs: Any = None) -> None:
         values = {f"validation/{name}": float(value) for name, value in (logs or {}).items()}
         if values:
-            self._write(values)
+            self.write(values)
 
     def on_train_end(self, logs: Any = None) -> None:
-        self._finish()
+        self.finish()
 
-    def _start(self) -> None:
+    def start(self) -> None:
         """Opens the log."""
         raise NotImplementedError
 
-    def _write(self, values: Mapping[str, float]) -> None:
+    def write(self, values: Mapping[str, float]) -> None:
         """Logs values of the update `self.step`."""
         raise NotImplementedError
 
-    def _finish(self) -> None:
+    def finish(self) -> None:
         """Closes the log."""
 
 
@@ -93,7 +93,7 @@ class TableLogger(ExperimentLogger):
         super().__init__(every)
         self.path = Path(path)
 
-    def _start(self) -> None:
+    def start(self) -> None:
         rows = []
         if self.path.exists():
             with open(self.path, newline="", encoding="utf-8") as file:
@@ -101,7 +101,7 @@ class TableLogger(ExperimentLogger):
         with open(self.path, "w", newline="", encoding="utf-8") as file:
             csv.writer(file).writerows([["step", "name", "value"], *rows])
 
-    def _write(self, values: Mapping[str, float]) -> None:
+    def write(self, values: Mapping[str, float]) -> None:
         with open(self.path, "a", newline="", encoding="utf-8") as file:
             csv.writer(file).writerows([self.step, *item] for item in values.items())
 
@@ -140,7 +140,7 @@ class MLflowLogger(ExperimentLogger):
         self.parameters = dict(parameters or {})
         self.name, self.experiment, self.key = name, experiment, key
 
-    def _start(self) -> None:
+    def start(self) -> None:
         mlflow = self._mlflow
         if self.experiment is not None:
             mlflow.set_experiment(self.experiment)
@@ -163,10 +163,10 @@ class MLflowLogger(ExperimentLogger):
         )
         return found[0].info.run_id if found else None
 
-    def _write(self, values: Mapping[str, float]) -> None:
+    def write(self, values: Mapping[str, float]) -> None:
         self._mlflow.log_metrics(dict(values), step=self.step)
 
-    def _finish(self) -> None:
+    def finish(self) -> None:
         self._mlflow.end_run()
 
 
@@ -205,7 +205,7 @@ class WandbLogger(ExperimentLogger):
         self.name, self.project, self.key = name, project, key
         self.run: Any = None
 
-    def _start(self) -> None:
+    def start(self) -> None:
         identifier = _identifier(self.key) if self.key else None
         self.run = self._wandb.init(
             project=self.project,
@@ -215,10 +215,10 @@ class WandbLogger(ExperimentLogger):
             config=self.parameters,
         )
 
-    def _write(self, values: Mapping[str, float]) -> None:
+    def write(self, values: Mapping[str, float]) -> None:
         self.run.log(dict(values), step=self.step)
 
-    def _finish(self) -> None:
+    def finish(self) -> None:
         self.run.finish()
 
 

@@ -11,27 +11,15 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from keras_seq.serving.deployment import (
+    DEPLOYMENT_FILES,
+    SERVER_RELEASE,
+    TEXT_PADDING,
+    served_name,
+    write_serving_files,
+)
 from keras_seq.serving.exporter import Exporter
 from keras_seq.serving.graph_file.operations import TEXT
-from keras_seq.storage import make_directory, reason, write_file
-from keras_seq.text import InputError
-
-_BATCHING = """\
-# BatchingParameters of TensorFlow Serving, for --enable_batching --batching_parameters_file=...
-# Requests that arrive at about the same time run as one batch.
-
-# {items} per batch; a request with more of them is rejected.
-max_batch_size {{ value: {max_batch} }}
-# How long the first request of a batch waits for others.
-batch_timeout_micros {{ value: 5000 }}
-# Batches that may wait; requests beyond them are rejected at once.
-max_enqueued_batches {{ value: 100 }}
-# num_batch_threads: the number of processor cores by default.
-
-# No allowed_batch_sizes: the graph accepts any number of rows, and rows that only fill a batch
-# would be computed for nothing.
-{padding}
-"""
 
 _SERVE = """\
 # {model_name}
@@ -57,13 +45,16 @@ or with its Docker image:
 
 ```bash
 docker run --rm -p 8500:8500 -p 8501:8501 -e MODEL_NAME={shell_name} \\
-    -v {shell_path}:{shell_mount}:ro tensorflow/serving \\
+    -v {shell_path}:{shell_mount}:ro tensorflow/serving:{release} \\
     --enable_batching --batching_parameters_file={shell_mount}/serving/batching.txt
 ```
 
+or on Kubernetes or KServe with `kubernetes.yaml` or `kserve.yaml`; each begins with its commands.
+
 {operations}
 
-The model was written by TensorFlow {tensorflow_version}; use a server of that version or later.
+The model was written by TensorFlow {tensorflow_version}. The tests of keras-seq load such models
+with the TensorFlow and the tensorflow-text of TensorFlow Serving {release}.
 
 A new export gets the next number. The server finds it without a restart, replays its warm-up
 requests, switches to it, and unloads the old version; clients notice nothing. To roll back, move
@@ -125,10 +116,6 @@ A request may contain any number of rows, including none. The output of a row do
 the other rows.
 """
 
-_TEXT_PADDING = """\
-# No pad_variable_length_inputs: a text is one string, whatever its length. Rows of the signature
-# `ids` must be padded by the client, because the server pads with a row's first id instead of 0."""
-
 
 @dataclass(frozen=True)
 class GuideParts:
@@ -168,7 +155,7 @@ def text_guide(exporter: Exporter, example: str, example_output: str) -> GuidePa
         writer="`keras-seq export`",
         purpose="takes text and returns text",
         items="texts",
-        padding=_TEXT_PADDING,
+        padding=TEXT_PADDING,
         curl_data=shlex.quote(json.dumps({"instances": [instance]}, ensure_ascii=False)),
         rest_body=f'body = json.dumps({{"instances": [{literal}]}}).encode()',
         rest_print=f"""\
@@ -191,17 +178,15 @@ def write_guide(
     max_batch: int,
     tensorflow_version: str,
 ) -> Path:
-    """Writes `serving/README.md` and `serving/batching.txt` next to the versions in `base`.
+    """Writes `serving/README.md` next to the versions in `base`, and the files of `parts`.
 
     The commands contain no path above `base`, so they also work after `base` is copied to another
     machine. The name of `base` is the name of the model. Raises ValueError if a model server does
     not accept the name.
     """
-    model_name = base.absolute().name
-    if not model_name or set(model_name) & set("/:\n"):
-        raise ValueError(f'a model name must be without "/" and ":", received {model_name!r}')
+    model_name = served_name(base)
     folder = base.resolve().name
-    *names, last = ["this page", *(f"`{name}`" for name in ("batching.txt", *parts.files))]
+    *names, last = ["this page", *(f"`{name}`" for name in (*DEPLOYMENT_FILES, *parts.files))]
     serve = _SERVE.format(
         model_name=model_name,
         writer=parts.writer,
@@ -215,24 +200,14 @@ def write_guide(
         max_batch=max_batch,
         items=parts.items,
         tensorflow_version=tensorflow_version,
+        release=SERVER_RELEASE,
     )
     call = _CALL.format(
         **vars(parts),
         url_name=quote(model_name),
         python_name=json.dumps(model_name, ensure_ascii=False),
     )
-    batching = _BATCHING.format(
-        items=parts.items.capitalize(), max_batch=max_batch, padding=parts.padding
-    )
-    directory = base / "serving"
-    files = {"README.md": f"{serve}\n{call}", "batching.txt": batching, **parts.files}
-    try:
-        make_directory(directory)
-        for name, content in files.items():
-            write_file(directory / name, content.encode())
-    except OSError as error:
-        raise InputError(f"{directory}: cannot be written: {reason(error)}") from None
-    return directory
+    return write_serving_files(base, {"README.md": f"{serve}\n{call}", **parts.files})
 
 
 def _describe_operations(operations: Collection[str]) -> str:
@@ -241,7 +216,6 @@ def _describe_operations(operations: Collection[str]) -> str:
         return "A stock server is enough: the graph contains only TensorFlow's own operations."
     paragraph = (
         "A stock server is enough: besides TensorFlow's own operations, the graph contains "
-        f"{', '.join(names)} of tensorflow-text, which TensorFlow Serving links (version 2.20 "
-        "at the time of writing)."
+        f"{', '.join(names)} of tensorflow-text, which TensorFlow Serving links."
     )
     return textwrap.fill(paragraph, 100, break_long_words=False, break_on_hyphens=False)

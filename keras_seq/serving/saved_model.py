@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from keras_seq.run import Run
 from keras_seq.run.models import load_ensemble, open_ensemble
+from keras_seq.serving.deployment import batching_parameters, write_deployment
 from keras_seq.serving.exporter import Exporter
 from keras_seq.serving.graph_file.operations import operations
 from keras_seq.serving.guide import text_guide, write_guide
@@ -119,6 +120,8 @@ def export_saved_model(
             write_warmup(version, [exporter.requests(batch) for batch in batches])
 
     version = publish_version(base, write)
+    items = "rows" if ids_only else "texts"
+    write_deployment(base, version, batching_parameters(items, batch_size))
     if not ids_only:
         guide = text_guide(exporter, inputs[0], expected[0])
         write_guide(base, guide, operations(version), batch_size, tf.__version__)

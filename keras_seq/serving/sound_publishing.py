@@ -13,6 +13,7 @@ from tensorflow.core.framework import tensor_pb2, types_pb2
 from keras_seq.data import TokenCorpus, samples_of
 from keras_seq.inference.recognizer import pad_audio
 from keras_seq.run import Run
+from keras_seq.serving.deployment import batching_parameters, write_deployment
 from keras_seq.serving.graph_file.operations import operations
 from keras_seq.serving.guide import GuideParts, write_guide
 from keras_seq.serving.publishing import publish_version
@@ -74,6 +75,8 @@ def publish_sound_model(
         write_warmup_tensors(version, _warmup_requests(source, sounds, batch_size))
 
     version = publish_version(base, write)
+    batching = batching_parameters(guide.items, batch_size, guide.padding)
+    write_deployment(base, version, batching)
     write_guide(base, guide, operations(version), batch_size, tf.__version__)
     return version
 

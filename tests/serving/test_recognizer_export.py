@@ -15,7 +15,7 @@ import keras
 import numpy as np
 import pytest
 from google.protobuf import text_format
-from serving.test_guide import batching_parameters
+from serving.test_deployment import batching_message
 from stock_server import StockProcess, Tensor
 
 from keras_seq.inference.recognizer import Recognizer
@@ -268,10 +268,10 @@ def test_guide_server_command_refers_to_the_generated_batching_file(version):
     serve = blocks(version, "bash")[0]
     assert shlex.quote(version.parent.name) + "/serving/batching.txt" in serve
     batching = (version.parent / "serving" / "batching.txt").read_text(encoding="utf-8")
-    parameters = text_format.Parse(batching, batching_parameters())
+    parameters = text_format.Parse(batching, batching_message())
     assert parameters.max_batch_size.value == 7 and parameters.pad_variable_length_inputs
     files = sorted(path.name for path in (version.parent / "serving").iterdir())
-    assert files == ["README.md", "batching.txt", "example.json"]
+    assert files == ["README.md", "batching.txt", "example.json", "kserve.yaml", "kubernetes.yaml"]
 
 
 def test_exported_feature_model_with_greedy_search_equals_recognizer(sounds, tmp_path):

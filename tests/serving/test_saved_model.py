@@ -126,6 +126,8 @@ def test_export_without_text_has_no_text_operations_or_warmup_requests(tiny_rnn_
     assert notices[0].startswith("5 lines of the validation text come out")
     assert operations(version) <= ALLOWED - TEXT
     assert not (version / "assets.extra").exists()
+    files = sorted(path.name for path in (version.parent / "serving").iterdir())
+    assert files == ["batching.txt", "kserve.yaml", "kubernetes.yaml"]
     assert set(Served(version).signatures) >= {"serving_default", "ids"}
 
 
