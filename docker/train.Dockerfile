@@ -5,7 +5,7 @@
 FROM python:3.13-slim-bookworm
 
 RUN useradd --uid 1000 keras-seq
-COPY pyproject.toml README.md LICENSE /source/
+COPY pyproject.toml README.md LICENSE NOTICE /source/
 COPY cli /source/cli
 COPY keras_seq /source/keras_seq
 RUN python -m pip install --no-cache-dir /source

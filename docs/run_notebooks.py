@@ -15,6 +15,8 @@ from nbclient import NotebookClient
 FOLDER = Path(__file__).resolve().parent / "notebooks"
 # Progress lines of a training that are kept, at both ends.
 SHOWN = 12
+# Lines that TensorFlow writes about the machine.
+LOG_LINE = re.compile(r"^(?:[IW]0000 |WARNING: All log messages before absl).*\n", re.MULTILINE)
 
 
 def run(path, replace=lambda source: source):
@@ -51,11 +53,12 @@ def _tidy(outputs):
         kept.append(output)
     for output in kept:
         if output.output_type == "stream":
+            output.text = LOG_LINE.sub("", output.text)
             lines = output.text.split("\n")
             if len(lines) > 2 * SHOWN + 1:
                 lines = [*lines[:SHOWN], "...", *lines[-SHOWN:]]
             output.text = "\n".join(lines)
-    return kept
+    return [output for output in kept if output.get("text") != ""]
 
 
 if __name__ == "__main__":

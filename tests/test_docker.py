@@ -12,12 +12,14 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 from http_serving import save_text_model, serving
-from test_package import PROJECT, ROOT, SOURCES
+from test_package import PROJECT, ROOT
 
 from keras_seq.serving.deployment import SERVER_RELEASE
 
 DOCKERFILES = sorted((ROOT / "docker").glob("*.Dockerfile"))
 COMPOSE = ROOT / "docker" / "compose.yaml"
+# What a build of the wheel needs.
+SOURCES = ("pyproject.toml", "README.md", "LICENSE", "NOTICE", "keras_seq", "cli")
 
 
 def instructions(path):
@@ -65,6 +67,16 @@ def test_copied_files_are_those_that_a_build_needs(dockerfile):
         assert target.removesuffix("/") == (
             f"/source/{name}" if (ROOT / name).is_dir() else "/source"
         )
+
+
+@pytest.mark.process
+def test_a_wheel_is_built_from_the_copied_files(tmp_path):
+    for name in SOURCES:
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+        copy(ROOT / name, tmp_path / name)
+    pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
+    subprocess.run([*pip, "."], cwd=tmp_path, check=True)
+    assert list(tmp_path.glob("keras_seq-*.whl"))
 
 
 def test_installed_extras_exist(dockerfile):

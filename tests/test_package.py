@@ -19,7 +19,11 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 VERSION = keras_seq.__version__
 
 # Packages whose module has a different name.
-MODULES = {"scikit-learn": "sklearn", "tensorflow-serving-api": "tensorflow-serving"}
+MODULES = {
+    "mlflow-skinny": "mlflow",
+    "scikit-learn": "sklearn",
+    "tensorflow-serving-api": "tensorflow-serving",
+}
 
 
 def test_versions_of_package_metadata_changelog_and_citation_agree():
