@@ -2,11 +2,14 @@
 
 import functools
 import inspect
+import re
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 import keras
+
+from keras_seq.layers.internal.adaptable_layer import policy_with_quantization
 
 
 class FunctionalModel(keras.Model):
@@ -30,6 +33,29 @@ class FunctionalModel(keras.Model):
         config = {name: _serialize(value) for name, value in vars(self._arguments).items()}
         dtype = keras.dtype_policies.serialize(self.dtype_policy)
         return {**config, "name": self.name, "dtype": dtype}
+
+    def quantize(
+        self, mode: Any = None, config: Any = None, filters: Any = None, **kwargs: Any
+    ) -> None:
+        """Quantizes the kernels of all `keras.layers.Dense` layers, as in `keras.Model`.
+
+        `filters` selects layers: a regular expression of their names, a list of these, or a
+        function of a layer. Attentions and feed-forward networks have their kernels in such layers.
+        Recurrent cells, convolutions and embeddings keep theirs.
+        """
+        quantized = []
+
+        def selected(layer: Any) -> bool:
+            # Keras warns about each layer that it cannot quantize.
+            if not isinstance(layer, keras.layers.Dense) or not _matches(layer, filters):
+                return False
+            quantized.append(layer)
+            return True
+
+        super().quantize(mode, config=config, filters=selected, **kwargs)
+        for model in (self, *vars(self._arguments).values()):
+            if isinstance(model, FunctionalModel):
+                model.dtype_policy = policy_with_quantization(model.dtype_policy, quantized)
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> "FunctionalModel":
@@ -62,6 +88,14 @@ def _record_arguments(constructor: Callable[..., None]) -> Callable[..., None]:
     # Keras inspects constructors without following `__wrapped__`.
     construct.__signature__ = signature  # type: ignore[attr-defined]
     return construct
+
+
+def _matches(layer: Any, filters: Any) -> bool:
+    """Returns True if the `filters` of `keras.Model.quantize` select a layer."""
+    if filters is None or callable(filters):
+        return filters is None or filters(layer)
+    patterns = [filters] if isinstance(filters, str) else filters
+    return any(re.search(pattern, layer.name) for pattern in patterns)
 
 
 def _serialize(value: Any) -> Any:

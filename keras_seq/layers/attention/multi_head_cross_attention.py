@@ -65,6 +65,8 @@ class MultiHeadCrossAttention(MultiHeadAttention):
         Vaswani et al., 2017, section 3.2, https://arxiv.org/abs/1706.03762
     """
 
+    parts = ("query_projection", "key_value_projection", "output_projection")
+
     def __init__(
         self, num_heads: int, position: RotaryPosition | None = None, **kwargs: Any
     ) -> None:
@@ -80,12 +82,17 @@ class MultiHeadCrossAttention(MultiHeadAttention):
         self.head_sizes = self._head_sizes("query", query_shape)
         features = query_shape[-1]
         value_features = known_features("value", value_shape, STEPS)
+        self.features = features, value_features
         keys, values = (self.num_heads * size for size in self.head_sizes)
-        # Half of Glorot's variance in queries and keys keeps the first scores small.
-        halved = keras.initializers.VarianceScaling(0.5, mode="fan_avg", distribution="uniform")
-        self._add_projection("query", features, keys, halved)
-        self._add_projection("key_value", value_features, keys + values)
-        self._add_projection("output", values, features)
+        if self.kernel_initializer == "glorot_uniform":
+            # Half of Glorot's variance in queries and keys keeps the first scores small.
+            self.query_projection.kernel_initializer = {
+                "class_name": "VarianceScaling",
+                "config": {"scale": 0.5, "mode": "fan_avg", "distribution": "uniform"},
+            }
+        self._build_projection(self.query_projection, features, keys)
+        self._build_projection(self.key_value_projection, value_features, keys + values)
+        self._build_projection(self.output_projection, values, features)
         if self.position is not None:
             self.position.build_heads(self.num_heads, *self.head_sizes)
 
@@ -97,8 +104,7 @@ class MultiHeadCrossAttention(MultiHeadAttention):
         return_weights: bool = False,
         training: bool | None = None,
     ) -> Any:
-        features = self.query_kernel.shape[0], self.key_value_kernel.shape[0]
-        check_call(features, query, value, value_mask=value_mask)
+        check_call(self.features, query, value, value_mask=value_mask)
         projected = self.project(value, value_mask)
         return self.attend(
             query,
@@ -115,8 +121,9 @@ class MultiHeadCrossAttention(MultiHeadAttention):
         Returns a dict of `key` `(B, H, S, D_k)` and `value` `(B, H, S, D_v)`.
         """
         value = zero_padding(ops.cast(value, self.compute_dtype), value_mask)
-        lengths, kernel, bias = ops.shape(value)[:2], self.key_value_kernel, self.key_value_bias
-        key, value = self._project_heads(value, lengths, kernel, bias, self.head_sizes)
+        key, value = self._project_heads(
+            value, ops.shape(value)[:2], self.key_value_projection, self.head_sizes
+        )
         return {"key": self._rotate(key), "value": value}
 
     def attend(
@@ -137,9 +144,7 @@ class MultiHeadCrossAttention(MultiHeadAttention):
         """
         key_size = self.head_sizes[0]
         lengths = ops.shape(query)[:2]
-        (query,) = self._project_heads(
-            query, lengths, self.query_kernel, self.query_bias, (key_size,)
-        )
+        (query,) = self._project_heads(query, lengths, self.query_projection, (key_size,))
         query = self._rotate(query * ops.cast(key_size**-0.5, query.dtype), position)
         bias = None if value_mask is None else padding_bias(value_mask)
         has_keys = None if bias is None else query_has_keys(bias)

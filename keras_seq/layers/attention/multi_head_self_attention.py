@@ -1,5 +1,6 @@
 """Multi-head attention of a sequence to itself, with a step form for decoding."""
 
+from functools import partial
 from typing import Any
 
 import keras
@@ -17,6 +18,7 @@ from keras_seq.layers.internal.scaled_dot_product import (
     query_has_keys,
     zero_padding,
 )
+from keras_seq.layers.internal.shapes import dense
 from keras_seq.layers.positions.attention_position import AttentionPosition
 
 
@@ -72,6 +74,8 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         al., "Longformer", 2020, section 3.1, https://arxiv.org/abs/2004.05150
     """
 
+    parts = ("qkv_projection", "output_projection")
+
     def __init__(
         self,
         num_heads: int,
@@ -97,8 +101,10 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         key_size, value_size = self.head_sizes
         # Queries, keys and values share a kernel, so Glorot's variance is 2 / (D + 3 D). It keeps
         # the initial scores small.
-        self._add_projection("qkv", features, self.num_heads * (2 * key_size + value_size))
-        self._add_projection("output", self.num_heads * value_size, features)
+        self.features = features
+        projected = self.num_heads * (2 * key_size + value_size)
+        self._build_projection(self.qkv_projection, features, projected)
+        self._build_projection(self.output_projection, self.num_heads * value_size, features)
         if self.position is not None:
             self.position.build_heads(self.num_heads, key_size, value_size)
 
@@ -109,7 +115,7 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         return_weights: bool = False,
         training: bool | None = None,
     ) -> Any:
-        check_tensor("inputs", inputs, self.qkv_kernel.shape[0], STEPS)
+        check_tensor("inputs", inputs, self.features, STEPS)
         check_mask("mask", mask, inputs)
         lengths = ops.shape(inputs)[:2]
         steps = lengths[1]
@@ -180,21 +186,24 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         """Returns queries, keys and values. `position` is the index of a single step, else None."""
         keys, values = self.head_sizes
         sizes = (keys, keys, values)
-        if position is None:
+        projection = self.qkv_projection
+        if position is None and projection.quantization_mode is None:
             # For whole sequences, three products are faster than one product that is then split.
             ends = [self.num_heads * keys, 2 * self.num_heads * keys]
             # Passes a number if possible, because Keras splits at indices in a dozen operations.
-            parts = 3 if keys == values else ends
-            kernels = ops.split(ops.convert_to_tensor(self.qkv_kernel), parts, axis=1)
-            biases = ops.split(ops.convert_to_tensor(self.qkv_bias), parts)
+            count = 3 if keys == values else ends
+            kernels = ops.split(ops.convert_to_tensor(projection.kernel), count, axis=1)
+            biases = [None] * 3
+            if projection.bias is not None:
+                biases = ops.split(ops.convert_to_tensor(projection.bias), count)
             query, key, value = (
-                self._project_heads(inputs, lengths, kernel, bias, (size,))[0]
+                self._project_heads(
+                    inputs, lengths, partial(dense, kernel=kernel, bias=bias), (size,)
+                )[0]
                 for kernel, bias, size in zip(kernels, biases, sizes, strict=True)
             )
         else:
-            query, key, value = self._project_heads(
-                inputs, lengths, self.qkv_kernel, self.qkv_bias, sizes
-            )
+            query, key, value = self._project_heads(inputs, lengths, projection, sizes)
         query = query * ops.cast(keys**-0.5, query.dtype)
         if self.position is not None:
             query, key = (self.position.rotate(part, position) for part in (query, key))

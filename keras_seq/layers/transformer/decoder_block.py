@@ -62,6 +62,8 @@ class TransformerDecoderBlock(TransformerBlock):
         Vaswani et al., 2017, section 3.1, https://arxiv.org/abs/1706.03762
     """
 
+    parts = ("self_attention", "cross_attention", "feed_forward")
+
     def __init__(
         self,
         num_heads: int,
@@ -79,6 +81,7 @@ class TransformerDecoderBlock(TransformerBlock):
             cross_position,
             dropout=self.attention_dropout,
             seed=seeds[1],
+            **self.weight_arguments(),
             dtype=self.dtype_policy,
             name="cross_attention",
         )
@@ -161,8 +164,8 @@ class TransformerDecoderBlock(TransformerBlock):
 
     def compute_output_spec(self, inputs: Any, memory: Any, *args: Any, **kwargs: Any) -> Any:
         # Avoids tracing for speed, as in `TransformerEncoderBlock`.
-        known = fits(inputs, self.self_attention.qkv_kernel)
-        known = known and fits(memory, self.cross_attention.key_value_kernel)
+        known = fits(inputs, self.self_attention.qkv_projection.kernel)
+        known = known and fits(memory, self.cross_attention.key_value_projection.kernel)
         if known and not args and not kwargs.get("return_weights"):
             return keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)
         return super().compute_output_spec(inputs, memory, *args, **kwargs)

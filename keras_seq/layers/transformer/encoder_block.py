@@ -63,6 +63,8 @@ class TransformerEncoderBlock(TransformerBlock):
         Architecture", 2020, https://arxiv.org/abs/2002.04745
     """
 
+    parts = ("attention", "feed_forward")
+
     def __init__(
         self,
         num_heads: int,
@@ -111,6 +113,6 @@ class TransformerEncoderBlock(TransformerBlock):
     ) -> Any:
         # Building a model is three times as fast if Keras does not trace the block. For inputs of
         # a wrong shape, tracing raises the error of the sublayer that rejects them.
-        if fits(inputs, self.attention.qkv_kernel):
+        if fits(inputs, self.attention.qkv_projection.kernel):
             return keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)
         return super().compute_output_spec(inputs, mask=mask, training=training)
