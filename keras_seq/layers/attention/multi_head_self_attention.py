@@ -7,7 +7,13 @@ import keras
 from keras import ops
 
 from keras_seq.layers.attention.beam_cache import distances
-from keras_seq.layers.internal.checks import STEPS, check_mask, check_positive, check_tensor
+from keras_seq.layers.internal.checks import (
+    STEPS,
+    check_attention_mask,
+    check_mask,
+    check_positive,
+    check_tensor,
+)
 from keras_seq.layers.internal.multi_head_attention import MultiHeadAttention
 from keras_seq.layers.internal.scaled_dot_product import (
     NEG_INF,
@@ -15,6 +21,7 @@ from keras_seq.layers.internal.scaled_dot_product import (
     band_bias,
     join_biases,
     padding_bias,
+    pair_bias,
     query_has_keys,
     zero_padding,
 )
@@ -37,7 +44,8 @@ class MultiHeadSelfAttention(MultiHeadAttention):
     Shapes: B batch, T steps, D features, H heads, D_k and D_v sizes of a head's keys and values.
 
     Args:
-        num_heads, dropout, seed, key_size, value_size: As in `MultiHeadCrossAttention`.
+        num_heads, dropout, seed, key_size, value_size, use_bias, and initializers and regularizers
+            of kernels and biases: As in `MultiHeadCrossAttention`, with one variance for all kernels.
         causal: Whether a step attends to itself and earlier steps only. Defaults to False.
         window: Positive integer. A step attends only to steps less than `window` away, itself
             included. Defaults to no limit.
@@ -49,6 +57,10 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         mask: Optional bool tensor `(B, T)`, True at real steps; by default the Keras mask.
         return_weights: Whether to return the attention weights too.
         training: Whether to apply dropout.
+        attention_mask: Optional bool tensor `(B, T, T)`, True where a step (second axis) may attend
+            to another (third axis). `mask`, `causal` and `window` apply too.
+        inputs_mask: The Keras mask of `inputs` if Keras passes `attention_mask` as well. Pass your
+            own masks as `mask`.
 
     Returns:
         outputs: Tensor `(B, T, D)` in the compute dtype.
@@ -114,16 +126,21 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         mask: Any = None,
         return_weights: bool = False,
         training: bool | None = None,
+        attention_mask: Any = None,
+        inputs_mask: Any = None,
     ) -> Any:
+        mask = inputs_mask if mask is None else mask
         check_tensor("inputs", inputs, self.features, STEPS)
         check_mask("mask", mask, inputs)
+        check_attention_mask("attention_mask", attention_mask, inputs, inputs)
         lengths = ops.shape(inputs)[:2]
         steps = lengths[1]
         query, key, value = self._project(zero_padding(inputs, mask), lengths)
         padding = None if mask is None else padding_bias(mask)
-        bias = join_biases([padding, band_bias(steps, self.causal, self.window)])
-        # Without `has_keys`, a step that sees only padding would attend to the padding.
-        has_keys = None if mask is None else query_has_keys(bias)
+        pairs = None if attention_mask is None else pair_bias(attention_mask)
+        bias = join_biases([padding, pairs, band_bias(steps, self.causal, self.window)])
+        # Without `has_keys`, a step that sees no real step would attend to all steps.
+        has_keys = None if padding is None and pairs is None else query_has_keys(bias)
         position_bias = None if self.position is None else self.position.bias(query, steps)
         if position_bias is not None:
             bias = position_bias if bias is None else ops.add(bias, position_bias)
@@ -138,7 +155,8 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         """Decodes one step of K hypotheses, with the keys and values of L steps in a cache.
 
         The cache is written but never reordered. Hypothesis k writes to slot k of a step, and
-        `bias` hides all slots but the ancestors of each hypothesis (see `beam_cache_mask`).
+        `bias` hides all slots but the ancestors of each hypothesis (see `beam_cache_mask`). It also
+        takes the place of an `attention_mask`, which a step does not have.
 
         Args:
             inputs: Float tensor `(B, K, D)`, one vector per hypothesis.

@@ -22,7 +22,7 @@ class Projection(ExactDense):
         # which its layers are built.
         self.kernel_initializer = kernel_initializer
 
-    def add_weight(  # type: ignore[override]
+    def add_weight(
         self,
         name: str,
         shape: Any,

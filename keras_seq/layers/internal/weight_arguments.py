@@ -33,7 +33,7 @@ class KernelArguments(ConfiguredLayer):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.kernel_initializer = kernel_initializer
+        self.kernel_initializer: Any = kernel_initializer
         self.kernel_regularizer = keras.regularizers.get(kernel_regularizer)
 
     def kernel_arguments(self) -> dict[str, Any]:
@@ -66,7 +66,7 @@ class BiasArguments(ConfiguredLayer):
     ) -> None:
         super().__init__(**kwargs)
         self.use_bias = use_bias
-        self.bias_initializer = bias_initializer
+        self.bias_initializer: Any = bias_initializer
         self.bias_regularizer = keras.regularizers.get(bias_regularizer)
 
     def bias_arguments(self) -> dict[str, Any]:
@@ -77,14 +77,14 @@ class BiasArguments(ConfiguredLayer):
             "bias_regularizer": self.bias_regularizer,
         }
 
-    def _add_bias(self, name: str, shape: Any) -> None:
+    def _add_bias(self, name: str, shape: Any, initializer: Any = None) -> None:
         """Adds a bias as the attribute `name`, which is None with `use_bias=False`."""
         weight = None
         if self.use_bias:
             weight = self.add_weight(
                 name=name,
                 shape=shape,
-                initializer=new_initializer(self.bias_initializer),
+                initializer=initializer or new_initializer(self.bias_initializer),
                 regularizer=self.bias_regularizer,
             )
         setattr(self, name, weight)

@@ -40,6 +40,10 @@ class TransformerDecoderBlock(TransformerBlock):
         memory_mask: Optional bool tensor `(B, S)`. Defaults to the Keras mask of `memory`.
         return_weights: Whether to return the weights of the attention to `memory` too.
         training: Whether to apply dropout.
+        attention_mask: Optional bool tensor `(B, T, T)` of the self-attention, True where a step
+            may attend to an earlier step or itself. `inputs_mask` applies too.
+        cross_attention_mask: Optional bool tensor `(B, T, S)`, True where a step may attend to a
+            step of `memory`. `memory_mask` applies too.
 
     Returns:
         outputs: Tensor `(B, T, D)` in the compute dtype.
@@ -106,16 +110,25 @@ class TransformerDecoderBlock(TransformerBlock):
         memory_mask: Any = None,
         return_weights: bool = False,
         training: bool | None = None,
+        attention_mask: Any = None,
+        cross_attention_mask: Any = None,
     ) -> Any:
         x = self.self_attention_residual.around(
-            lambda x: self.self_attention(x, mask=inputs_mask, training=training),
+            lambda x: self.self_attention(
+                x, mask=inputs_mask, training=training, attention_mask=attention_mask
+            ),
             # The residual and the normalization do not apply the mask, so padding must be 0.
             zero_padding(inputs, inputs_mask),
             training,
         )
         result = self.cross_attention_residual.around(
             lambda x: self.cross_attention(
-                x, memory, value_mask=memory_mask, return_weights=return_weights, training=training
+                x,
+                memory,
+                value_mask=memory_mask,
+                return_weights=return_weights,
+                training=training,
+                attention_mask=cross_attention_mask,
             ),
             x,
             training,
@@ -142,20 +155,27 @@ class TransformerDecoderBlock(TransformerBlock):
         memory_mask: Any = None,
         return_weights: bool = False,
         write_index: Any = None,
+        cross_attention_mask: Any = None,
     ) -> tuple[Any, ...]:
         """Decodes one target step of K hypotheses.
 
         `inputs`, `position`, `bias`, `cache` and `write_index` are those of
         `MultiHeadSelfAttention.step`. `memory` is from `project`, and `memory_mask` an optional
-        bool tensor `(B, S)`. Returns the outputs `(B, K, D)`, the new cache, and with
-        `return_weights` the weights `(B, H, K, S)` of the attention to the memory.
+        bool tensor `(B, S)`. `cross_attention_mask` is an optional bool tensor `(B, K, S)` for this
+        step. There is no `attention_mask`: `bias` hides steps. Returns the outputs `(B, K, D)`, the
+        new cache, and with `return_weights` the weights `(B, H, K, S)` of the attention to the memory.
         """
         x, cache = self.self_attention_residual.around(
             lambda x: self.self_attention.step(x, position, bias, cache, write_index), inputs
         )
         x, weights = self.cross_attention_residual.around(
             lambda x: self.cross_attention.attend(
-                x, **memory, value_mask=memory_mask, return_weights=True, position=position
+                x,
+                **memory,
+                value_mask=memory_mask,
+                return_weights=True,
+                position=position,
+                attention_mask=cross_attention_mask,
             ),
             x,
         )

@@ -37,6 +37,9 @@ class FeedForward(AdaptableLayer, WeightArguments):
         units: Positive integer F.
         activation: Name of a Keras activation, or "swiglu", "geglu" or "reglu".
         dropout, seed: Dropout rate of the hidden units, in [0, 1), and its random seed.
+        use_bias: Whether to add the biases. Defaults to True.
+        kernel_initializer, bias_initializer, kernel_regularizer, bias_regularizer: Of the matrices
+            and biases. Default to "glorot_uniform", "zeros" and none.
 
     Call arguments:
         inputs: Float tensor `(B, T, D)`.
