@@ -10,6 +10,7 @@ from typing import Any
 import keras
 
 from keras_seq.layers.internal.adaptable_layer import policy_with_quantization
+from keras_seq.layers.internal.exact_dense import ExactDense
 
 
 class FunctionalModel(keras.Model):
@@ -37,23 +38,26 @@ class FunctionalModel(keras.Model):
     def quantize(
         self, mode: Any = None, config: Any = None, filters: Any = None, **kwargs: Any
     ) -> None:
-        """Quantizes the kernels of all `keras.layers.Dense` layers, as in `keras.Model`.
+        """Quantizes the kernels of dense layers, as `quantize` of `keras.Model`.
 
-        `filters` selects layers: a regular expression of their names, a list of these, or a
-        function of a layer. Attentions and feed-forward networks have their kernels in such layers.
-        Recurrent cells, convolutions and embeddings keep theirs.
+        These are the kernels of multi-head attentions, feed-forward networks and projections.
+        Recurrent cells, attentions with one head, convolutions, embeddings and backbones from
+        KerasHub keep theirs. `filters` selects dense layers: a regular expression of their names, a
+        list of these, or a function of a layer. A function that was compiled before, as in a
+        predictor, keeps the old kernels.
         """
         quantized = []
 
         def selected(layer: Any) -> bool:
-            # Keras warns about each layer that it cannot quantize.
-            if not isinstance(layer, keras.layers.Dense) or not _matches(layer, filters):
+            # Keras warns about each layer that it cannot quantize, and a model that was loaded
+            # with other quantized layers could not be saved again.
+            if not isinstance(layer, ExactDense) or not _matches(layer, filters):
                 return False
             quantized.append(layer)
             return True
 
         super().quantize(mode, config=config, filters=selected, **kwargs)
-        for model in (self, *vars(self._arguments).values()):
+        for model in keras.tree.flatten([self, *vars(self._arguments).values()]):
             if isinstance(model, FunctionalModel):
                 model.dtype_policy = policy_with_quantization(model.dtype_policy, quantized)
 

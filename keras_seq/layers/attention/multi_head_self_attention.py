@@ -45,7 +45,7 @@ class MultiHeadSelfAttention(MultiHeadAttention):
 
     Args:
         num_heads, dropout, seed, key_size, value_size, use_bias, and initializers and regularizers
-            of kernels and biases: As in `MultiHeadCrossAttention`, with one variance for all kernels.
+            of kernels and biases: As in `MultiHeadCrossAttention`, but no variance is halved.
         causal: Whether a step attends to itself and earlier steps only. Defaults to False.
         window: Positive integer. A step attends only to steps less than `window` away, itself
             included. Defaults to no limit.

@@ -163,7 +163,8 @@ class TransformerDecoderBlock(TransformerBlock):
         `MultiHeadSelfAttention.step`. `memory` is from `project`, and `memory_mask` an optional
         bool tensor `(B, S)`. `cross_attention_mask` is an optional bool tensor `(B, K, S)` for this
         step. There is no `attention_mask`: `bias` hides steps. Returns the outputs `(B, K, D)`, the
-        new cache, and with `return_weights` the weights `(B, H, K, S)` of the attention to the memory.
+        new cache, and with `return_weights` the weights `(B, H, K, S)` of the attention to the
+        memory.
         """
         x, cache = self.self_attention_residual.around(
             lambda x: self.self_attention.step(x, position, bias, cache, write_index), inputs
