@@ -24,6 +24,7 @@ class BahdanauAttention(BiasArguments, DroppingAttention):
     `keras.layers.AdditiveAttention` has neither W_q nor W_v, so its queries and values must have
     the same width. In a decoder, `project` computes W_v value once and `attend` uses it at each
     step. `attend` takes the hypotheses of a beam in place of T, without copies of the source.
+    Attentions with one head have neither `quantize` nor `enable_lora`.
 
     Shapes: B batch, T target steps, S source steps, D_q query features, D_v value features,
     U units.

@@ -28,6 +28,7 @@ class MultiHeadCrossAttention(MultiHeadAttention):
     In a decoder, `project` computes the keys and values of a source once and `attend` uses them at
     each step, which `keras.layers.MultiHeadAttention` cannot do. `attend` takes the hypotheses of a
     beam in place of T, without copies of the source. The softmax is computed in float32.
+    `quantize` and `enable_lora` change all kernels, as in `keras.layers.Dense`.
 
     Shapes: B batch, T query steps, S value steps, D query and output features, E value features,
     H heads, D_k and D_v sizes of a head's keys and values.

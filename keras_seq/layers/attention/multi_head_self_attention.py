@@ -40,6 +40,7 @@ class MultiHeadSelfAttention(MultiHeadAttention):
     Call the layer on whole sequences in training. In a decoder, `step` takes one step at a time and
     keeps keys and values in a cache. Compared with `keras.layers.MultiHeadAttention` the layer adds
     this step form, windows and relative positions. The softmax is computed in float32.
+    `quantize` and `enable_lora` change all kernels, as in `keras.layers.Dense`.
 
     Shapes: B batch, T steps, D features, H heads, D_k and D_v sizes of a head's keys and values.
 

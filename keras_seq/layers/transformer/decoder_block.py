@@ -23,7 +23,8 @@ class TransformerDecoderBlock(TransformerBlock):
 
     for f = causal self-attention, then attention to the memory, then feed-forward. `call` takes
     whole targets, as in teacher forcing. `project` and `step` take one target step at a time, as in
-    a search, and return the same numbers.
+    a search, and return the same numbers. `quantize` and `enable_lora` change the kernels
+    of all parts, as in `keras.layers.Dense`.
 
     Shapes: B batch, T target steps, S source steps, D features, D_m memory features.
 

@@ -21,6 +21,7 @@ class TransformerEncoderBlock(TransformerBlock):
     for f = self-attention, then f = feed-forward. Pre-norm blocks train without a long warm-up, and
     need one more layer normalization after the last block. With `causal=True` the block serves
     decoders without a source: `call` takes whole sequences, and `step` one step at a time.
+    `quantize` and `enable_lora` change the kernels of all parts, as in `keras.layers.Dense`.
 
     Shapes: B batch, T steps, D features.
 
