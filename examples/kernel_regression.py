@@ -40,12 +40,16 @@ def attention(queries, keys, values):
     layer = layers.MultiHeadCrossAttention(1, key_size=2, value_size=1)
     steps = np.concatenate([keys, values[:, None]], axis=-1)
     layer.build((1, len(queries), 2), (1, len(steps), 3))
-    for bias in (layer.query_bias, layer.key_value_bias, layer.output_bias):
+    for bias in (
+        layer.query_projection.bias,
+        layer.key_value_projection.bias,
+        layer.output_projection.bias,
+    ):
         bias.assign(np.zeros(bias.shape))
-    layer.query_kernel.assign(np.eye(2))
+    layer.query_projection.kernel.assign(np.eye(2))
     # The first two features of a step are the key, the third is the value.
-    layer.key_value_kernel.assign(np.eye(3))
-    layer.output_kernel.assign([[1.0, 0.0]])
+    layer.key_value_projection.kernel.assign(np.eye(3))
+    layer.output_projection.kernel.assign([[1.0, 0.0]])
     return np.asarray(layer(queries[None].astype("float32"), steps[None].astype("float32")))[
         0, :, 0
     ]

@@ -5,15 +5,15 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_seq.layers.internal.adaptable_layer import AdaptableLayer
 from keras_seq.layers.internal.checks import STEPS, check_positive, check_rates, known_features
-from keras_seq.layers.internal.configured_layer import ConfiguredLayer
 from keras_seq.layers.internal.exact_dense import ExactDense
 from keras_seq.layers.internal.scaled_dot_product import zero_padding
 from keras_seq.layers.internal.seeds import split_seed
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")
-class ConvolutionalEncoder(ConfiguredLayer):
+class ConvolutionalEncoder(AdaptableLayer):
     """Encoder of residual convolutions with gated linear units.
 
         h_0     = x W + b
@@ -61,6 +61,8 @@ class ConvolutionalEncoder(ConfiguredLayer):
         Gehring et al., "Convolutional Sequence to Sequence Learning", ICML 2017, sections 3.1
         and 3.2, https://arxiv.org/abs/1705.03122
     """
+
+    parts = ("projection",)
 
     def __init__(
         self,

@@ -126,7 +126,8 @@ def _make_backbone(arguments: SimpleNamespace) -> Any:
         dropout=args.dropout,
         max_sequence_length=args.positions,
         **segments,
-        dtype=args.dtype,
+        # Quantized layers of this package can have the paths of layers of the backbone.
+        dtype=getattr(args.dtype, "default_policy", args.dtype),
         name="backbone",
     )
 

@@ -5,9 +5,9 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-import keras
 from keras import ops
 
+from keras_seq.layers.internal.exact_dense import ExactDense
 from keras_seq.layers.transformer.encoder_block import TransformerEncoderBlock
 from keras_seq.models.checks import check_choice
 from keras_seq.models.recurrent_encoder import make_bidirectional
@@ -58,7 +58,7 @@ def make_feature_encoder(
         cell = getattr(arguments, "cell", "gru")
         layer = make_bidirectional(cell, units // 2, dtype, "feature_encoder")
         return lambda x, mask: encode_at_the_front(layer, x, mask)
-    projection = keras.layers.Dense(units, dtype=dtype, name="feature_projection")
+    projection = ExactDense(units, dtype=dtype, name="feature_projection")
     if arguments.feature_encoder == "linear":
         return lambda x, mask: projection(x)
     block = TransformerEncoderBlock(

@@ -2,11 +2,15 @@
 
 import functools
 import inspect
+import re
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 import keras
+
+from keras_seq.layers.internal.adaptable_layer import policy_with_quantization
+from keras_seq.layers.internal.exact_dense import ExactDense
 
 
 class FunctionalModel(keras.Model):
@@ -30,6 +34,32 @@ class FunctionalModel(keras.Model):
         config = {name: _serialize(value) for name, value in vars(self._arguments).items()}
         dtype = keras.dtype_policies.serialize(self.dtype_policy)
         return {**config, "name": self.name, "dtype": dtype}
+
+    def quantize(
+        self, mode: Any = None, config: Any = None, filters: Any = None, **kwargs: Any
+    ) -> None:
+        """Quantizes the kernels of dense layers, as `quantize` of `keras.Model`.
+
+        These are the kernels of multi-head attentions, feed-forward networks and projections.
+        Recurrent cells, attentions with one head, convolutions, embeddings and backbones from
+        KerasHub keep theirs. `filters` selects dense layers: a regular expression of their names, a
+        list of these, or a function of a layer. A function that was compiled before, as in a
+        predictor, keeps the old kernels.
+        """
+        quantized = []
+
+        def selected(layer: Any) -> bool:
+            # Keras warns about each layer that it cannot quantize, and a model that was loaded
+            # with other quantized layers could not be saved again.
+            if not isinstance(layer, ExactDense) or not _matches(layer, filters):
+                return False
+            quantized.append(layer)
+            return True
+
+        super().quantize(mode, config=config, filters=selected, **kwargs)
+        for model in keras.tree.flatten([self, *vars(self._arguments).values()]):
+            if isinstance(model, FunctionalModel):
+                model.dtype_policy = policy_with_quantization(model.dtype_policy, quantized)
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> "FunctionalModel":
@@ -62,6 +92,14 @@ def _record_arguments(constructor: Callable[..., None]) -> Callable[..., None]:
     # Keras inspects constructors without following `__wrapped__`.
     construct.__signature__ = signature  # type: ignore[attr-defined]
     return construct
+
+
+def _matches(layer: Any, filters: Any) -> bool:
+    """Returns True if the `filters` of `keras.Model.quantize` select a layer."""
+    if filters is None or callable(filters):
+        return filters is None or filters(layer)
+    patterns = [filters] if isinstance(filters, str) else filters
+    return any(re.search(pattern, layer.name) for pattern in patterns)
 
 
 def _serialize(value: Any) -> Any:

@@ -104,19 +104,19 @@ def test_cross_attention_equals_keras_with_the_same_weights(masked, key_size, va
     theirs = keras.layers.MultiHeadAttention(HEADS, key_size, value_size, flash_attention=False)
     theirs.build((None, None, FEATURES), (None, None, VALUE_FEATURES))
     key_kernel, value_kernel = np.split(
-        numpy_of(layer.key_value_kernel), [HEADS * key_size], axis=1
+        numpy_of(layer.key_value_projection.kernel), [HEADS * key_size], axis=1
     )
-    key_bias, value_bias = np.split(numpy_of(layer.key_value_bias), [HEADS * key_size])
+    key_bias, value_bias = np.split(numpy_of(layer.key_value_projection.bias), [HEADS * key_size])
     theirs.set_weights(
         [
-            numpy_of(layer.query_kernel).reshape(FEATURES, HEADS, -1),
-            numpy_of(layer.query_bias).reshape(HEADS, -1),
+            numpy_of(layer.query_projection.kernel).reshape(FEATURES, HEADS, -1),
+            numpy_of(layer.query_projection.bias).reshape(HEADS, -1),
             key_kernel.reshape(VALUE_FEATURES, HEADS, -1),
             key_bias.reshape(HEADS, -1),
             value_kernel.reshape(VALUE_FEATURES, HEADS, -1),
             value_bias.reshape(HEADS, -1),
-            numpy_of(layer.output_kernel).reshape(HEADS, -1, FEATURES),
-            numpy_of(layer.output_bias),
+            numpy_of(layer.output_projection.kernel).reshape(HEADS, -1, FEATURES),
+            numpy_of(layer.output_projection.bias),
         ]
     )
     mask = MASK if masked else None
@@ -194,7 +194,9 @@ def test_fully_masked_value_gets_zero_weights_and_outputs_the_bias():
     )
     assert (numpy_of(weights)[1] == 0).all()
     # A context of 0, then the output projection.
-    np.testing.assert_array_equal(outputs[1], np.broadcast_to(layer.output_bias, (STEPS, FEATURES)))
+    np.testing.assert_array_equal(
+        outputs[1], np.broadcast_to(layer.output_projection.bias, (STEPS, FEATURES))
+    )
 
 
 def test_cross_attention_uses_the_value_mask_and_passes_on_the_query_mask():

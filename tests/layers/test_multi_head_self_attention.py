@@ -79,8 +79,8 @@ def test_self_attention_equals_keras_with_the_same_weights(causal, masked, keys,
     )
     theirs.build((None, None, FEATURES), (None, None, FEATURES))
     ends = [HEADS * keys, 2 * HEADS * keys]
-    kernels = np.split(numpy_of(layer.qkv_kernel), ends, axis=1)
-    biases = np.split(numpy_of(layer.qkv_bias), ends)
+    kernels = np.split(numpy_of(layer.qkv_projection.kernel), ends, axis=1)
+    biases = np.split(numpy_of(layer.qkv_projection.bias), ends)
     theirs.set_weights(
         [
             *(
@@ -91,8 +91,8 @@ def test_self_attention_equals_keras_with_the_same_weights(causal, masked, keys,
                     bias.reshape(HEADS, -1),
                 )
             ),
-            numpy_of(layer.output_kernel).reshape(HEADS, values, FEATURES),
-            numpy_of(layer.output_bias),
+            numpy_of(layer.output_projection.kernel).reshape(HEADS, values, FEATURES),
+            numpy_of(layer.output_projection.bias),
         ]
     )
     mask = MASK if masked else np.ones_like(MASK)
@@ -117,7 +117,7 @@ def loops(layer, x, change_score, change_value):
     """Computes the attention of one row with loops over pairs of steps."""
     keys, values = layer.head_sizes
     ends = [HEADS * keys, 2 * HEADS * keys]
-    projected = x @ numpy_of(layer.qkv_kernel) + numpy_of(layer.qkv_bias)
+    projected = x @ numpy_of(layer.qkv_projection.kernel) + numpy_of(layer.qkv_projection.bias)
     query, key, value = np.split(projected, ends, axis=-1)
     heads = np.zeros((len(x), HEADS, values))
     for head in range(HEADS):
@@ -128,7 +128,9 @@ def loops(layer, x, change_score, change_value):
             weights = reference.softmax(np.array(scores))
             heads[t, head] = sum(weights[s] * change_value(v, t, s) for s in range(t + 1))
     merged = heads.reshape(len(x), -1)
-    return merged @ numpy_of(layer.output_kernel) + numpy_of(layer.output_bias)
+    return merged @ numpy_of(layer.output_projection.kernel) + numpy_of(
+        layer.output_projection.bias
+    )
 
 
 def pair_vector(table, t, s):
@@ -268,7 +270,9 @@ def test_fully_masked_row_attends_to_nothing(causal):
     )
     assert (numpy_of(weights)[1] == 0).all()
     # A context of 0, then the output projection.
-    np.testing.assert_array_equal(outputs[1], np.broadcast_to(layer.output_bias, (STEPS, FEATURES)))
+    np.testing.assert_array_equal(
+        outputs[1], np.broadcast_to(layer.output_projection.bias, (STEPS, FEATURES))
+    )
 
 
 def test_a_causal_step_whose_past_is_padding_attends_to_nothing():

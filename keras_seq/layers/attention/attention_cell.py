@@ -18,15 +18,15 @@ from keras_seq.layers.internal.checks import (
     check_tensor,
     known_features,
 )
-from keras_seq.layers.internal.configured_layer import ConfiguredLayer
 from keras_seq.layers.internal.loop_cell import join_summary
 from keras_seq.layers.internal.single_head_attention import has_state, tanh
+from keras_seq.layers.internal.weight_arguments import KernelArguments
 
 HYPOTHESES = ("batch", "hypotheses", "features")
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")
-class AttentionCell(ConfiguredLayer):
+class AttentionCell(KernelArguments):
     """One step of a recurrent cell with attention.
 
     With `query="current"` (Luong et al., 2015) the new state is the query:
@@ -58,6 +58,7 @@ class AttentionCell(ConfiguredLayer):
         units: Positive integer U, the width of h~. Defaults to the output size of the cell.
         input_feeding: Whether the cell reads h~_{t-1} or c_t.
         query: "current" or "previous".
+        kernel_initializer, kernel_regularizer: Of W. Default to "glorot_uniform" and none.
 
     Call arguments:
         inputs: Float tensor `(B, D)`, or `(B, K, D)` for K hypotheses of each source. All states
@@ -171,11 +172,7 @@ class AttentionCell(ConfiguredLayer):
             self.cell.build((batch, cell_features))
         if not self.attention.built:
             self.attention.build((batch, 1, state_features), tuple(value_shape))
-        self.kernel = self.add_weight(
-            name="kernel",
-            shape=(value_features + state_features, self.output_size),
-            initializer="glorot_uniform",
-        )
+        self._add_kernel("kernel", (value_features + state_features, self.output_size))
 
     def call(
         self,

@@ -7,10 +7,11 @@ from keras import ops
 
 from keras_seq.layers.internal.checks import check_positive
 from keras_seq.layers.internal.single_head_attention import DroppingAttention, additive_scores
+from keras_seq.layers.internal.weight_arguments import BiasArguments
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")
-class BahdanauAttention(DroppingAttention):
+class BahdanauAttention(BiasArguments, DroppingAttention):
     """Additive attention with learned projections (Bahdanau et al., 2015).
 
     Scores each source step against each query with a small network, and returns the mean of the
@@ -23,14 +24,19 @@ class BahdanauAttention(DroppingAttention):
     `keras.layers.AdditiveAttention` has neither W_q nor W_v, so its queries and values must have
     the same width. In a decoder, `project` computes W_v value once and `attend` uses it at each
     step. `attend` takes the hypotheses of a beam in place of T, without copies of the source.
+    Attentions with one head have neither `quantize` nor `enable_lora`.
 
     Shapes: B batch, T target steps, S source steps, D_q query features, D_v value features,
     U units.
 
     Args:
         units: Positive integer U, the width of the space in which queries and values are compared.
-        normalize: Whether to replace v by g v / |v| with a learned scalar g, and to add a learned
-            bias inside the tanh (weight normalization).
+        normalize: Whether to replace v by g v / |v| with a learned scalar g (weight
+            normalization).
+        use_bias: Whether to add a learned bias inside the tanh. Defaults to `normalize`.
+        kernel_initializer, kernel_regularizer: Of W_q, W_v and v. Default to "glorot_uniform" and
+            none.
+        bias_initializer, bias_regularizer: Of the bias. Default to "zeros" and none.
         dropout, seed: Dropout rate of the attention weights, in [0, 1), and its random seed.
 
     Call arguments:
@@ -65,8 +71,10 @@ class BahdanauAttention(DroppingAttention):
         Kingma, "Weight Normalization", 2016, https://arxiv.org/abs/1602.07868
     """
 
-    def __init__(self, units: int, normalize: bool = False, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
+    def __init__(
+        self, units: int, normalize: bool = False, use_bias: bool | None = None, **kwargs: Any
+    ) -> None:
+        super().__init__(use_bias=normalize if use_bias is None else use_bias, **kwargs)
         check_positive(units=units)
         self.units = units
         self.normalize = normalize
@@ -76,12 +84,12 @@ class BahdanauAttention(DroppingAttention):
         self._add_additive_weights(self.units)
         self._add_score_vector(self.units)
         if self.normalize:
-            self._add_variable("score_scale", (), keras.initializers.Constant(self.units**-0.5))
-            self._add_variable("score_bias", (self.units,), "zeros")
+            self._add_scalar("score_scale", self.units**-0.5)
+        self._add_bias("score_bias", (self.units,))
 
     def _key(self, value: Any) -> Any:
         key = ops.matmul(value, self.value_kernel)  # (B, S, U)
-        return key + self.score_bias if self.normalize else key
+        return key if self.score_bias is None else key + self.score_bias
 
     def scores(self, query: Any, key: Any) -> Any:
         vector = ops.convert_to_tensor(self.score_vector)

@@ -6,10 +6,11 @@ import keras
 
 from keras_seq.layers.attention.bahdanau_attention import BahdanauAttention
 from keras_seq.layers.attention.monotonic import MonotonicAttention
+from keras_seq.layers.internal.weight_arguments import BiasArguments
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")
-class BahdanauMonotonicAttention(MonotonicAttention):
+class BahdanauMonotonicAttention(BiasArguments, MonotonicAttention):
     """Monotonic attention with the scores of `BahdanauAttention` (Raffel et al., 2017).
 
     Each target step scans the source from the position of the previous step, and never goes back:
@@ -27,7 +28,8 @@ class BahdanauMonotonicAttention(MonotonicAttention):
     probability that attention moved past the last step, where it stays.
 
     Args:
-        units, normalize: As in `BahdanauAttention`.
+        units, normalize, use_bias, kernel_initializer, kernel_regularizer, bias_initializer,
+            bias_regularizer: As in `BahdanauAttention`. They do not concern r.
         sigmoid_noise: Float, the standard deviation of normal noise on e in training, which pushes
             p to 0 or 1. The paper uses 1. Defaults to 0.
         score_bias_init: Float, the initial value of the learned scalar r. The paper uses -1 to -4,
@@ -51,12 +53,19 @@ class BahdanauMonotonicAttention(MonotonicAttention):
         Raffel et al., 2017, sections 2.2 to 2.4, https://arxiv.org/abs/1704.00784
     """
 
-    def __init__(self, units: int, normalize: bool = False, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
+    def __init__(
+        self, units: int, normalize: bool = False, use_bias: bool | None = None, **kwargs: Any
+    ) -> None:
+        super().__init__(use_bias=normalize if use_bias is None else use_bias, **kwargs)
         self.units = units
         self.normalize = normalize
         self.additive = BahdanauAttention(
-            units, normalize, dtype=self.dtype_policy, name="additive"
+            units,
+            normalize,
+            **self.kernel_arguments(),
+            **self.bias_arguments(),
+            dtype=self.dtype_policy,
+            name="additive",
         )
 
     def _scorer(self) -> BahdanauAttention:

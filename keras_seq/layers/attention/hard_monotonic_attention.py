@@ -14,16 +14,16 @@ from keras_seq.layers.internal.checks import (
     check_tensor,
     known_features,
 )
-from keras_seq.layers.internal.configured_layer import ConfiguredLayer
 from keras_seq.layers.internal.scaled_dot_product import zero_padding
 from keras_seq.layers.internal.step_loop import run_steps
+from keras_seq.layers.internal.weight_arguments import WeightArguments
 
 # Stands for log 0: finite, so that differences of two of them are no NaN.
 _LOG_ZERO = -1e9
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")
-class HardMonotonicAttention(ConfiguredLayer):
+class HardMonotonicAttention(WeightArguments):
     """Exact likelihood of a target whose tokens each come from one source step, left to right.
 
         P(y_t | y_<t) = sum over j of P(a_t = j | y_<t) P(y_t | a_t = j, s_t)
@@ -48,6 +48,10 @@ class HardMonotonicAttention(ConfiguredLayer):
         units: Positive integer, the rows of A and B.
         window: Non-negative integer, the largest move, which depends on the last source step; 0
             for moves of any length, which depend on where they lead.
+        use_bias: Whether to add b, c and d. Defaults to True.
+        kernel_initializer, kernel_regularizer: Of the matrices. Default to "glorot_uniform" and
+            none.
+        bias_initializer, bias_regularizer: Of b, c and d. Default to "zeros" and none.
 
     Call arguments:
         inputs: Float tensor s `(B, T, U)`.
@@ -92,22 +96,17 @@ class HardMonotonicAttention(ConfiguredLayer):
             known_features(name, shape, STEPS)
             for name, shape in (("inputs", inputs_shape), ("value", value_shape))
         )
-
-        def add(name: str, *shape: int) -> Any:
-            initializer = "glorot_uniform" if len(shape) > 1 else "zeros"
-            return self.add_weight(name=name, shape=shape, initializer=initializer)
-
-        self.state_kernel = add("state_kernel", state, self.units)
-        self.value_kernel = add("value_kernel", value, self.units)
-        self.bias = add("bias", self.units)
-        self.output_kernel = add("output_kernel", self.units, self.vocabulary_size)
-        self.output_bias = add("output_bias", self.vocabulary_size)
+        self._add_kernel("state_kernel", (state, self.units))
+        self._add_kernel("value_kernel", (value, self.units))
+        self._add_bias("bias", (self.units,))
+        self._add_kernel("output_kernel", (self.units, self.vocabulary_size))
+        self._add_bias("output_bias", (self.vocabulary_size,))
         if self.window:
-            self.state_move_kernel = add("state_move_kernel", state, self.window + 1)
-            self.value_move_kernel = add("value_move_kernel", value, self.window + 1)
-            self.move_bias = add("move_bias", self.window + 1)
+            self._add_kernel("state_move_kernel", (state, self.window + 1))
+            self._add_kernel("value_move_kernel", (value, self.window + 1))
+            self._add_bias("move_bias", (self.window + 1,))
         else:
-            self.score_kernel = add("score_kernel", value, state)
+            self._add_kernel("score_kernel", (value, state))
 
     def call(
         self,
@@ -138,7 +137,7 @@ class HardMonotonicAttention(ConfiguredLayer):
             value = zero_padding(value, value_mask)
         move = self.value_move_kernel if self.window else self.score_kernel
         return {
-            "emission": ops.matmul(value, self.value_kernel) + self.bias,
+            "emission": _add(ops.matmul(value, self.value_kernel), self.bias),
             "move": ops.matmul(value, move),
         }
 
@@ -173,7 +172,7 @@ class HardMonotonicAttention(ConfiguredLayer):
         """Returns log P(y_t = v | a_t = j, s_t), float32 `(B, T, S, V)`."""
         state = ops.matmul(inputs, self.state_kernel)
         hidden = ops.tanh(state[:, :, None] + emission[:, None])
-        logits = ops.matmul(hidden, self.output_kernel) + self.output_bias
+        logits = _add(ops.matmul(hidden, self.output_kernel), self.output_bias)
         return ops.log_softmax(ops.cast(logits, "float32"), axis=-1)
 
     def _moves(self, inputs: Any, move: Any, value_mask: Any) -> Any:
@@ -185,7 +184,7 @@ class HardMonotonicAttention(ConfiguredLayer):
             allowed = ops.logical_and(allowed, ops.cast(value_mask, "bool")[:, None])
         if self.window:
             allowed = ops.logical_and(allowed, distance <= self.window)
-            state = ops.matmul(inputs, self.state_move_kernel) + self.move_bias
+            state = _add(ops.matmul(inputs, self.state_move_kernel), self.move_bias)
             scores = ops.cast(state[:, :, None] + move[:, None], "float32")  # (B, T, S, W + 1)
             # Other distances are excluded below.
             distance = ops.where(allowed, distance, 0)
@@ -225,6 +224,10 @@ class HardMonotonicAttention(ConfiguredLayer):
         outputs = keras.KerasTensor((*steps, self.vocabulary_size), dtype="float32")
         weights = keras.KerasTensor((*steps, value.shape[1]), dtype="float32")
         return (outputs, weights) if return_weights else outputs
+
+
+def _add(tensor: Any, bias: Any) -> Any:
+    return tensor if bias is None else tensor + bias
 
 
 def _advance(last: Any, moves: Any) -> Any:

@@ -14,10 +14,11 @@ from keras_seq.layers.internal.single_head_attention import (
     additive_scores,
     masked_softmax,
 )
+from keras_seq.layers.internal.weight_arguments import BiasArguments
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")
-class LocationSensitiveAttention(RecurrentAttention, DroppingAttention):
+class LocationSensitiveAttention(BiasArguments, RecurrentAttention, DroppingAttention):
     """Additive attention to content and location (Chorowski et al., 2015).
 
     The scores depend on the attention weights of the previous step, convolved along the source. So
@@ -43,6 +44,9 @@ class LocationSensitiveAttention(RecurrentAttention, DroppingAttention):
             (Shen et al., 2018).
         smooth: Whether to replace exp(e) by sigmoid(e) in the softmax, so that attention can
             spread over many steps (section 2.3).
+        use_bias: Whether to add d. Defaults to True.
+        kernel_initializer, kernel_regularizer, bias_initializer, bias_regularizer: As in
+            `BahdanauAttention`, of the filters and W_f too.
         dropout, seed: As in `BahdanauAttention`. The convolution at the next step sees the weights
             before dropout.
 
@@ -83,16 +87,17 @@ class LocationSensitiveAttention(RecurrentAttention, DroppingAttention):
     def build(self, query_shape: Any, value_shape: Any) -> None:
         super().build(query_shape, value_shape)
         self._add_additive_weights(self.units)
-        self._add_variable("location_filters", (self.kernel_size, 1, self.filters))
-        self._add_variable("location_kernel", (self.filters, self.units))
+        self._add_kernel("location_filters", (self.kernel_size, 1, self.filters))
+        self._add_kernel("location_kernel", (self.filters, self.units))
         self._add_score_vector(self.units)
-        self._add_variable("score_bias", (self.units,), "zeros")
+        self._add_bias("score_bias", (self.units,))
 
     def initial_state(self, value: Any) -> Any:
         return ops.zeros_like(value[..., 0], dtype=self.compute_dtype)
 
     def _key(self, value: Any) -> Any:
-        return ops.matmul(value, self.value_kernel) + self.score_bias
+        key = ops.matmul(value, self.value_kernel)
+        return key if self.score_bias is None else key + self.score_bias
 
     def _prepare(self, query: Any, key: Any, value_mask: Any, noise: Any) -> Any:
         return ops.matmul(query, self.query_kernel)

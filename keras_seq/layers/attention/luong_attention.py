@@ -28,6 +28,8 @@ class LuongAttention(DroppingAttention):
     Args:
         score: One of "dot", "scaled", "general" and "concat". "general" is the best in the paper.
         units: Positive integer U, the width of v. Only for "concat".
+        kernel_initializer, kernel_regularizer: Of W and v, as in `BahdanauAttention`. There are no
+            biases.
         dropout, seed: As in `BahdanauAttention`.
 
     Raises:
@@ -72,7 +74,7 @@ class LuongAttention(DroppingAttention):
                 'use score="general" for different widths.'
             )
         if self.score == "general":
-            self._add_variable("kernel", (value_features, query_features))
+            self._add_kernel("kernel", (value_features, query_features))
         if self.units is not None:
             self._add_additive_weights(self.units)
             self._add_score_vector(self.units)

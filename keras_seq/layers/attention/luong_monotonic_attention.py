@@ -24,6 +24,7 @@ class LuongMonotonicAttention(MonotonicAttention):
 
     Args:
         scale: Whether to multiply the scores by the learned scalar g, initially 1.
+        kernel_initializer, kernel_regularizer: Of W, as in `LuongAttention`.
         sigmoid_noise, score_bias_init, mode, seed: As in `BahdanauMonotonicAttention`.
 
     Raises:
@@ -44,14 +45,16 @@ class LuongMonotonicAttention(MonotonicAttention):
     def __init__(self, scale: bool = False, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.scale = scale
-        self.general = LuongAttention("general", dtype=self.dtype_policy, name="general")
+        self.general = LuongAttention(
+            "general", **self.kernel_arguments(), dtype=self.dtype_policy, name="general"
+        )
 
     def _scorer(self) -> LuongAttention:
         return self.general
 
     def build(self, query_shape: Any, value_shape: Any) -> None:
         if self.scale:
-            self._add_variable("score_scale", (), "ones")
+            self._add_scalar("score_scale", 1.0)
         super().build(query_shape, value_shape)
 
     def scores(self, query: Any, key: Any) -> Any:

@@ -153,7 +153,7 @@ class MonotonicAttention(RecurrentAttention):
     def build(self, query_shape: Any, value_shape: Any) -> None:
         super().build(query_shape, value_shape)
         self._scorer().build(query_shape, value_shape)
-        self._add_variable("sigmoid_bias", (), keras.initializers.Constant(self.score_bias_init))
+        self._add_scalar("sigmoid_bias", self.score_bias_init)
 
     def _key(self, value: Any) -> Any:
         return self._scorer()._key(value)

@@ -5,9 +5,15 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_seq.layers.internal.checks import STEPS, check_call, known_features
+from keras_seq.layers.internal.checks import STEPS, check_attention_mask, check_call, known_features
 from keras_seq.layers.internal.multi_head_attention import MultiHeadAttention
-from keras_seq.layers.internal.scaled_dot_product import padding_bias, query_has_keys, zero_padding
+from keras_seq.layers.internal.scaled_dot_product import (
+    join_biases,
+    padding_bias,
+    pair_bias,
+    query_has_keys,
+    zero_padding,
+)
 from keras_seq.layers.positions.rotary_position import RotaryPosition
 
 
@@ -22,6 +28,7 @@ class MultiHeadCrossAttention(MultiHeadAttention):
     In a decoder, `project` computes the keys and values of a source once and `attend` uses them at
     each step, which `keras.layers.MultiHeadAttention` cannot do. `attend` takes the hypotheses of a
     beam in place of T, without copies of the source. The softmax is computed in float32.
+    `quantize` and `enable_lora` change all kernels, as in `keras.layers.Dense`.
 
     Shapes: B batch, T query steps, S value steps, D query and output features, E value features,
     H heads, D_k and D_v sizes of a head's keys and values.
@@ -33,6 +40,10 @@ class MultiHeadCrossAttention(MultiHeadAttention):
             as words and their pronunciations.
         dropout, seed: Dropout rate of the attention weights, in [0, 1), and its random seed.
         key_size, value_size: Positive integers D_k and D_v. D_k defaults to D / H, D_v to D_k.
+        use_bias: Whether to add the biases b. Defaults to True.
+        kernel_initializer, kernel_regularizer: Of the matrices W. Default to "glorot_uniform", with
+            half of its variance for W_q, and none.
+        bias_initializer, bias_regularizer: Of the biases b. Default to "zeros" and none.
 
     Call arguments:
         query: Float tensor `(B, T, D)`.
@@ -40,12 +51,14 @@ class MultiHeadCrossAttention(MultiHeadAttention):
         value_mask: Optional bool tensor `(B, S)`, True at real steps; by default that of `value`.
         return_weights: Whether to return the attention weights too.
         training: Whether to apply dropout.
+        attention_mask: Optional bool tensor `(B, T, S)`, True where a query may attend to a step of
+            `value`. `value_mask` applies too.
 
     Returns:
         outputs: Tensor `(B, T, D)` in the compute dtype.
         weights: With `return_weights=True`, tensor `(B, H, T, S)` in float32 or float64, exactly 0
-            on masked steps. Each row sums to 1 before dropout. If all of `value` is masked, the
-            weights are 0.
+            on masked steps. Each row sums to 1 before dropout. The weights of a query that sees
+            no real step are 0.
 
     Masks: the mask of `query` passes through. A masked step of `value`, even if it holds NaN,
     changes neither outputs nor gradients.
@@ -65,6 +78,8 @@ class MultiHeadCrossAttention(MultiHeadAttention):
         Vaswani et al., 2017, section 3.2, https://arxiv.org/abs/1706.03762
     """
 
+    parts = ("query_projection", "key_value_projection", "output_projection")
+
     def __init__(
         self, num_heads: int, position: RotaryPosition | None = None, **kwargs: Any
     ) -> None:
@@ -80,12 +95,17 @@ class MultiHeadCrossAttention(MultiHeadAttention):
         self.head_sizes = self._head_sizes("query", query_shape)
         features = query_shape[-1]
         value_features = known_features("value", value_shape, STEPS)
+        self.features = features, value_features
         keys, values = (self.num_heads * size for size in self.head_sizes)
-        # Half of Glorot's variance in queries and keys keeps the first scores small.
-        halved = keras.initializers.VarianceScaling(0.5, mode="fan_avg", distribution="uniform")
-        self._add_projection("query", features, keys, halved)
-        self._add_projection("key_value", value_features, keys + values)
-        self._add_projection("output", values, features)
+        if self.kernel_initializer == "glorot_uniform":
+            # Half of Glorot's variance in queries and keys keeps the first scores small.
+            self.query_projection.kernel_initializer = {
+                "class_name": "VarianceScaling",
+                "config": {"scale": 0.5, "mode": "fan_avg", "distribution": "uniform"},
+            }
+        self._build_projection(self.query_projection, features, keys)
+        self._build_projection(self.key_value_projection, value_features, keys + values)
+        self._build_projection(self.output_projection, values, features)
         if self.position is not None:
             self.position.build_heads(self.num_heads, *self.head_sizes)
 
@@ -96,9 +116,10 @@ class MultiHeadCrossAttention(MultiHeadAttention):
         value_mask: Any = None,
         return_weights: bool = False,
         training: bool | None = None,
+        attention_mask: Any = None,
     ) -> Any:
-        features = self.query_kernel.shape[0], self.key_value_kernel.shape[0]
-        check_call(features, query, value, value_mask=value_mask)
+        check_call(self.features, query, value, value_mask=value_mask)
+        check_attention_mask("attention_mask", attention_mask, query, value)
         projected = self.project(value, value_mask)
         return self.attend(
             query,
@@ -106,6 +127,7 @@ class MultiHeadCrossAttention(MultiHeadAttention):
             value_mask=value_mask,
             return_weights=return_weights,
             training=training,
+            attention_mask=attention_mask,
         )
 
     def project(self, value: Any, value_mask: Any = None) -> dict[str, Any]:
@@ -115,8 +137,9 @@ class MultiHeadCrossAttention(MultiHeadAttention):
         Returns a dict of `key` `(B, H, S, D_k)` and `value` `(B, H, S, D_v)`.
         """
         value = zero_padding(ops.cast(value, self.compute_dtype), value_mask)
-        lengths, kernel, bias = ops.shape(value)[:2], self.key_value_kernel, self.key_value_bias
-        key, value = self._project_heads(value, lengths, kernel, bias, self.head_sizes)
+        key, value = self._project_heads(
+            value, ops.shape(value)[:2], self.key_value_projection, self.head_sizes
+        )
         return {"key": self._rotate(key), "value": value}
 
     def attend(
@@ -128,20 +151,21 @@ class MultiHeadCrossAttention(MultiHeadAttention):
         return_weights: bool = False,
         training: bool | None = None,
         position: Any = None,
+        attention_mask: Any = None,
     ) -> Any:
         """Attends to the keys and values of a source, like `call`.
 
-        `query` is a float tensor `(B, T, D)`; while decoding, T is the beam. `key` and `value` are
-        from `project`. `position` is the position of all queries, an integer scalar tensor; by
-        default query t is at position t.
+        `query` is a float tensor `(B, T, D)`; while decoding, T is the beam, so `attention_mask`
+        is `(B, K, S)` for the current step. `key` and `value` are from `project`. `position` is the
+        position of all queries, an integer scalar tensor; by default query t is at position t.
         """
         key_size = self.head_sizes[0]
         lengths = ops.shape(query)[:2]
-        (query,) = self._project_heads(
-            query, lengths, self.query_kernel, self.query_bias, (key_size,)
-        )
+        (query,) = self._project_heads(query, lengths, self.query_projection, (key_size,))
         query = self._rotate(query * ops.cast(key_size**-0.5, query.dtype), position)
-        bias = None if value_mask is None else padding_bias(value_mask)
+        padding = None if value_mask is None else padding_bias(value_mask)
+        pairs = None if attention_mask is None else pair_bias(attention_mask)
+        bias = join_biases([padding, pairs])
         has_keys = None if bias is None else query_has_keys(bias)
         return self._attend(query, key, value, bias, has_keys, lengths, return_weights, training)
 

@@ -1,12 +1,19 @@
 """Multi-head attention of a sequence to itself, with a step form for decoding."""
 
+from functools import partial
 from typing import Any
 
 import keras
 from keras import ops
 
 from keras_seq.layers.attention.beam_cache import distances
-from keras_seq.layers.internal.checks import STEPS, check_mask, check_positive, check_tensor
+from keras_seq.layers.internal.checks import (
+    STEPS,
+    check_attention_mask,
+    check_mask,
+    check_positive,
+    check_tensor,
+)
 from keras_seq.layers.internal.multi_head_attention import MultiHeadAttention
 from keras_seq.layers.internal.scaled_dot_product import (
     NEG_INF,
@@ -14,9 +21,11 @@ from keras_seq.layers.internal.scaled_dot_product import (
     band_bias,
     join_biases,
     padding_bias,
+    pair_bias,
     query_has_keys,
     zero_padding,
 )
+from keras_seq.layers.internal.shapes import dense
 from keras_seq.layers.positions.attention_position import AttentionPosition
 
 
@@ -31,11 +40,13 @@ class MultiHeadSelfAttention(MultiHeadAttention):
     Call the layer on whole sequences in training. In a decoder, `step` takes one step at a time and
     keeps keys and values in a cache. Compared with `keras.layers.MultiHeadAttention` the layer adds
     this step form, windows and relative positions. The softmax is computed in float32.
+    `quantize` and `enable_lora` change all kernels, as in `keras.layers.Dense`.
 
     Shapes: B batch, T steps, D features, H heads, D_k and D_v sizes of a head's keys and values.
 
     Args:
-        num_heads, dropout, seed, key_size, value_size: As in `MultiHeadCrossAttention`.
+        num_heads, dropout, seed, key_size, value_size, use_bias, and initializers and regularizers
+            of kernels and biases: As in `MultiHeadCrossAttention`, but no variance is halved.
         causal: Whether a step attends to itself and earlier steps only. Defaults to False.
         window: Positive integer. A step attends only to steps less than `window` away, itself
             included. Defaults to no limit.
@@ -47,6 +58,10 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         mask: Optional bool tensor `(B, T)`, True at real steps; by default the Keras mask.
         return_weights: Whether to return the attention weights too.
         training: Whether to apply dropout.
+        attention_mask: Optional bool tensor `(B, T, T)`, True where a step (second axis) may attend
+            to another (third axis). `mask`, `causal` and `window` apply too.
+        inputs_mask: The Keras mask of `inputs` if Keras passes `attention_mask` as well. Pass your
+            own masks as `mask`.
 
     Returns:
         outputs: Tensor `(B, T, D)` in the compute dtype.
@@ -71,6 +86,8 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         Vaswani et al., 2017, section 3.2, https://arxiv.org/abs/1706.03762; windows: Beltagy et
         al., "Longformer", 2020, section 3.1, https://arxiv.org/abs/2004.05150
     """
+
+    parts = ("qkv_projection", "output_projection")
 
     def __init__(
         self,
@@ -97,8 +114,10 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         key_size, value_size = self.head_sizes
         # Queries, keys and values share a kernel, so Glorot's variance is 2 / (D + 3 D). It keeps
         # the initial scores small.
-        self._add_projection("qkv", features, self.num_heads * (2 * key_size + value_size))
-        self._add_projection("output", self.num_heads * value_size, features)
+        self.features = features
+        projected = self.num_heads * (2 * key_size + value_size)
+        self._build_projection(self.qkv_projection, features, projected)
+        self._build_projection(self.output_projection, self.num_heads * value_size, features)
         if self.position is not None:
             self.position.build_heads(self.num_heads, key_size, value_size)
 
@@ -108,16 +127,21 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         mask: Any = None,
         return_weights: bool = False,
         training: bool | None = None,
+        attention_mask: Any = None,
+        inputs_mask: Any = None,
     ) -> Any:
-        check_tensor("inputs", inputs, self.qkv_kernel.shape[0], STEPS)
+        mask = inputs_mask if mask is None else mask
+        check_tensor("inputs", inputs, self.features, STEPS)
         check_mask("mask", mask, inputs)
+        check_attention_mask("attention_mask", attention_mask, inputs, inputs)
         lengths = ops.shape(inputs)[:2]
         steps = lengths[1]
         query, key, value = self._project(zero_padding(inputs, mask), lengths)
         padding = None if mask is None else padding_bias(mask)
-        bias = join_biases([padding, band_bias(steps, self.causal, self.window)])
-        # Without `has_keys`, a step that sees only padding would attend to the padding.
-        has_keys = None if mask is None else query_has_keys(bias)
+        pairs = None if attention_mask is None else pair_bias(attention_mask)
+        bias = join_biases([padding, pairs, band_bias(steps, self.causal, self.window)])
+        # Without `has_keys`, a step that sees no real step would attend to all steps.
+        has_keys = None if padding is None and pairs is None else query_has_keys(bias)
         position_bias = None if self.position is None else self.position.bias(query, steps)
         if position_bias is not None:
             bias = position_bias if bias is None else ops.add(bias, position_bias)
@@ -132,7 +156,8 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         """Decodes one step of K hypotheses, with the keys and values of L steps in a cache.
 
         The cache is written but never reordered. Hypothesis k writes to slot k of a step, and
-        `bias` hides all slots but the ancestors of each hypothesis (see `beam_cache_mask`).
+        `bias` hides all slots but the ancestors of each hypothesis (see `beam_cache_mask`). It also
+        takes the place of an `attention_mask`, which a step does not have.
 
         Args:
             inputs: Float tensor `(B, K, D)`, one vector per hypothesis.
@@ -180,21 +205,24 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         """Returns queries, keys and values. `position` is the index of a single step, else None."""
         keys, values = self.head_sizes
         sizes = (keys, keys, values)
-        if position is None:
+        projection = self.qkv_projection
+        if position is None and projection.quantization_mode is None:
             # For whole sequences, three products are faster than one product that is then split.
             ends = [self.num_heads * keys, 2 * self.num_heads * keys]
             # Passes a number if possible, because Keras splits at indices in a dozen operations.
-            parts = 3 if keys == values else ends
-            kernels = ops.split(ops.convert_to_tensor(self.qkv_kernel), parts, axis=1)
-            biases = ops.split(ops.convert_to_tensor(self.qkv_bias), parts)
+            count = 3 if keys == values else ends
+            kernels = ops.split(ops.convert_to_tensor(projection.kernel), count, axis=1)
+            biases = [None] * 3
+            if projection.bias is not None:
+                biases = ops.split(ops.convert_to_tensor(projection.bias), count)
             query, key, value = (
-                self._project_heads(inputs, lengths, kernel, bias, (size,))[0]
+                self._project_heads(
+                    inputs, lengths, partial(dense, kernel=kernel, bias=bias), (size,)
+                )[0]
                 for kernel, bias, size in zip(kernels, biases, sizes, strict=True)
             )
         else:
-            query, key, value = self._project_heads(
-                inputs, lengths, self.qkv_kernel, self.qkv_bias, sizes
-            )
+            query, key, value = self._project_heads(inputs, lengths, projection, sizes)
         query = query * ops.cast(keys**-0.5, query.dtype)
         if self.position is not None:
             query, key = (self.position.rotate(part, position) for part in (query, key))

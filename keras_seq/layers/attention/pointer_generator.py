@@ -12,14 +12,14 @@ from keras_seq.layers.internal.checks import (
     check_tensor,
     known_features,
 )
-from keras_seq.layers.internal.configured_layer import ConfiguredLayer
+from keras_seq.layers.internal.weight_arguments import WeightArguments
 
 # Added to probabilities before their logarithm, which is then at least -69.
 _TINY = 1e-30
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")
-class PointerGenerator(ConfiguredLayer):
+class PointerGenerator(WeightArguments):
     """Mixture of generating a token and copying a source token by its attention weight.
 
         g = sigmoid(w h + b)
@@ -33,6 +33,9 @@ class PointerGenerator(ConfiguredLayer):
 
     Args:
         vocabulary_size: Positive integer V.
+        use_bias: Whether to add b. Defaults to True.
+        kernel_initializer, bias_initializer, kernel_regularizer, bias_regularizer: Of w and b.
+            Default to "glorot_uniform", "zeros" and none.
 
     Call arguments:
         inputs: Float tensor h `(B, T, U)`, the outputs of the decoder.
@@ -70,17 +73,19 @@ class PointerGenerator(ConfiguredLayer):
 
     def build(self, inputs_shape: Any, **shapes: Any) -> None:
         units = known_features("inputs", inputs_shape, STEPS)
-        self.kernel = self.add_weight(name="kernel", shape=(units, 1), initializer="glorot_uniform")
-        self.bias = self.add_weight(name="bias", shape=(1,), initializer="zeros")
+        self._add_kernel("kernel", (units, 1))
+        self._add_bias("bias", (1,))
 
     def call(self, inputs: Any, logits: Any, attention: Any, source: Any) -> Any:
         check_tensor("inputs", inputs, self.kernel.shape[0], STEPS)
         check_tensor("logits", logits, self.vocabulary_size, STEPS)
         check_axes("attention", attention.shape, STEPS)
-        hidden, logits, attention, kernel, bias = (
-            ops.cast(x, "float32") for x in (inputs, logits, attention, self.kernel, self.bias)
+        hidden, logits, attention, kernel = (
+            ops.cast(x, "float32") for x in (inputs, logits, attention, self.kernel)
         )
-        gate = ops.matmul(hidden, kernel) + bias  # (B, T, 1)
+        gate = ops.matmul(hidden, kernel)  # (B, T, 1)
+        if self.bias is not None:
+            gate = gate + ops.cast(self.bias, "float32")
         log_generates, log_copies = ops.log_sigmoid(gate), ops.log_sigmoid(-gate)
         copied = self._copied(attention, ops.cast(source, "int32"))
         missing = ops.maximum(1 - ops.sum(copied, axis=-1, keepdims=True), 0)

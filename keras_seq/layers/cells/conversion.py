@@ -12,6 +12,9 @@ _OPTIONS = (
     "kernel_initializer",
     "recurrent_initializer",
     "bias_initializer",
+    "kernel_regularizer",
+    "recurrent_regularizer",
+    "bias_regularizer",
     "dropout",
     "recurrent_dropout",
     "seed",
@@ -21,7 +24,7 @@ _OPTIONS = (
 def keras_cell_of(source: Any, layer_class: Any, cell_class: Any) -> Any:
     """Returns the Keras cell that is `source` or that `source` runs.
 
-    Raises ValueError if `source` is another layer, or has regularizers or constraints.
+    Raises ValueError if `source` is another layer, or has constraints.
     """
     # Matches the class exactly, because a subclass may compute something else.
     cell = source.cell if type(source) is layer_class else source
@@ -30,15 +33,11 @@ def keras_cell_of(source: Any, layer_class: Any, cell_class: Any) -> Any:
             f"`source` must be a keras.layers.{layer_class.__name__} or a "
             f"keras.layers.{cell_class.__name__}, received {source!r}."
         )
-    unsupported = [
-        name
-        for kind in ("regularizer", "constraint")
-        for name in (f"kernel_{kind}", f"recurrent_{kind}", f"bias_{kind}")
-        if getattr(cell, name) is not None
-    ]
+    names = ("kernel_constraint", "recurrent_constraint", "bias_constraint")
+    unsupported = [name for name in names if getattr(cell, name) is not None]
     if unsupported:
         raise ValueError(
-            f"The cells of keras_seq have no regularizers and no constraints, {cell.name!r} has "
+            f"The cells of keras_seq have no constraints, {cell.name!r} has "
             f"{', '.join(unsupported)}: set them to None before converting it."
         )
     return cell

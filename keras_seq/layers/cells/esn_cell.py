@@ -5,8 +5,9 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_seq.layers.cells.recurrent_cell import Activation, Initializer, RecurrentCell, same_dtype
+from keras_seq.layers.cells.recurrent_cell import Activation, RecurrentCell, same_dtype
 from keras_seq.layers.internal.checks import check_above_zero
+from keras_seq.layers.internal.weight_arguments import Initializer
 
 # 20 squarings give the largest eigenvalue with a relative error of a few millionths. Another
 # squaring halves the error.
@@ -58,7 +59,7 @@ class ESNCell(RecurrentCell):
         recurrent_initializer: Initializer of U before it is scaled. Defaults to "glorot_uniform".
         seed: Optional integer that makes the choice of connections reproducible.
         kwargs: `use_bias`, the initializers of W and b, `dropout` and `recurrent_dropout`, as in
-            `GRUCell`.
+            `GRUCell`. Regularizers have no effect, because the weights are not trained.
 
     Shapes, call arguments and outputs are those of `GRUCell`.
 

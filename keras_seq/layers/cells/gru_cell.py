@@ -40,6 +40,8 @@ class GRUCell(RecurrentCell):
         use_bias: Whether to add biases. Defaults to True.
         kernel_initializer, recurrent_initializer, bias_initializer: Initializers of W, U and the
             biases. Default to "glorot_uniform", "orthogonal" and "zeros".
+        kernel_regularizer, recurrent_regularizer, bias_regularizer: Regularizers of W, U and the
+            biases. Default to none.
         dropout: Float in [0, 1), fraction of the inputs dropped in training. One mask serves all
             steps of a sequence (Gal and Ghahramani, 2016). Defaults to 0.
         recurrent_dropout: Float in [0, 1), the same for h where it enters a product. One mask
@@ -152,7 +154,7 @@ class GRUCell(RecurrentCell):
         """Returns a cell with the options and weights of a `keras.layers.GRU` or `GRUCell`.
 
         The new cell is built if `source` is. Raises ValueError if `source` is another layer, or has
-        regularizers or constraints.
+        constraints.
 
         >>> cell = GRUCell.from_keras(keras.layers.GRU(4, reset_after=False))
         >>> cell.reset

@@ -7,8 +7,9 @@ import keras
 from keras import ops
 
 from keras_seq.layers.cells.normalization import norm_layer, normalizer
-from keras_seq.layers.cells.recurrent_cell import Initializer, LSTMBase, same_dtype
+from keras_seq.layers.cells.recurrent_cell import LSTMBase, same_dtype
 from keras_seq.layers.internal.checks import check_choice
+from keras_seq.layers.internal.weight_arguments import Initializer
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")

@@ -6,7 +6,8 @@ from typing import Any
 import keras
 
 from keras_seq.layers.cells.normalization import norm_layer, normalizer
-from keras_seq.layers.cells.recurrent_cell import Activation, Initializer, RecurrentCell, same_dtype
+from keras_seq.layers.cells.recurrent_cell import Activation, RecurrentCell, same_dtype
+from keras_seq.layers.internal.weight_arguments import Initializer
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")
@@ -26,8 +27,8 @@ class LayerNormSimpleRNNCell(RecurrentCell):
         activation: Activation of the state. Defaults to "tanh".
         norm_epsilon: Float added to the variance. Defaults to 1e-5.
         norm_gamma_initializer: Initializer of the gain. Defaults to "ones".
-        kwargs: `use_bias`, the initializers of W, U and b, `dropout`, `recurrent_dropout` and
-            `seed`, as in `GRUCell`.
+        kwargs: `use_bias`, the initializers and regularizers of W, U and b, `dropout`,
+            `recurrent_dropout` and `seed`, as in `GRUCell`.
 
     Shapes, call arguments, outputs and errors are those of `GRUCell`.
 

@@ -32,8 +32,8 @@ class LSTMCell(LSTMBase):
         recurrent_activation: Activation of the gates. Defaults to "sigmoid".
         unit_forget_bias: Whether the bias of the forget gate starts at 1, so that a new cell
             remembers (Gers et al., 2000). Defaults to True.
-        use_bias, kernel_initializer, recurrent_initializer, bias_initializer, dropout,
-            recurrent_dropout, seed: As in `GRUCell`.
+        use_bias, dropout, recurrent_dropout, seed, and initializers and regularizers: As in
+            `GRUCell`.
 
     Call arguments and outputs are those of `GRUCell`, with h and c as states, both `(B, U)`.
 
@@ -73,7 +73,7 @@ class LSTMCell(LSTMBase):
         """Returns a cell with the options and weights of a `keras.layers.LSTM` or `LSTMCell`.
 
         The new cell is built if `source` is. Raises ValueError if `source` is another layer, or has
-        regularizers or constraints.
+        constraints.
 
         >>> LSTMCell.from_keras(keras.layers.LSTM(4, activation="relu")).output_activation.__name__
         'relu'

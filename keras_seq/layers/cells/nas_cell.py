@@ -6,9 +6,10 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_seq.layers.cells.recurrent_cell import Initializer, RecurrentCell, same_dtype
+from keras_seq.layers.cells.recurrent_cell import RecurrentCell, same_dtype
 from keras_seq.layers.internal.checks import check_positive
 from keras_seq.layers.internal.step_loop import read_once
+from keras_seq.layers.internal.weight_arguments import Initializer
 
 tanh = same_dtype(keras.activations.tanh)
 sigmoid = same_dtype(keras.activations.sigmoid)
@@ -38,8 +39,9 @@ class NASCell(RecurrentCell):
         projection: Width P of a projected output. Defaults to no projection, P = U.
         use_bias: Whether to add the bias d. Defaults to False.
         recurrent_initializer, projection_initializer: Initializers of U and of the projection.
-        kwargs: `kernel_initializer`, `bias_initializer`, `dropout`, `recurrent_dropout` and `seed`,
-            as in `GRUCell`.
+        kwargs: `kernel_initializer`, `bias_initializer`, the regularizers, `dropout`,
+            `recurrent_dropout` and `seed`, as in `GRUCell`. `kernel_regularizer` applies to the
+            projection too.
 
     Call arguments and outputs are those of `GRUCell`, with h `(B, P)` and c `(B, U)` as states.
 
@@ -90,6 +92,7 @@ class NASCell(RecurrentCell):
                 name="projection",
                 shape=(self.units, self.projection),
                 initializer=self.projection_initializer,
+                regularizer=self.kernel_regularizer,
             )
 
     def input_transform(self) -> Callable[[Any], Any]:

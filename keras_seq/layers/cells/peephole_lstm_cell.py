@@ -28,7 +28,8 @@ class PeepholeLSTMCell(LSTMBase):
     Args:
         units: Positive integer U.
         kwargs: Further arguments of `LSTMCell` other than `output_activation`. `activation` is the
-            activation of the candidate and the cell state, and `kernel_initializer` also sets p.
+            activation of the candidate and the cell state. The initializer and the regularizer of
+            the kernel also apply to p.
 
     Shapes, call arguments, outputs and errors are those of `LSTMCell`.
 
@@ -54,6 +55,7 @@ class PeepholeLSTMCell(LSTMBase):
                 name=f"{gate}_gate_peephole_weights",
                 shape=(self.units,),
                 initializer=row_of_draw(row),
+                regularizer=self.kernel_regularizer,
             )
             for row, gate in enumerate(("input", "forget", "output"))
         ]

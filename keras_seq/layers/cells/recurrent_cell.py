@@ -7,16 +7,15 @@ import keras
 from keras import ops, tree
 
 from keras_seq.layers.internal.checks import check_positive, check_rates
-from keras_seq.layers.internal.configured_layer import ConfiguredLayer
 from keras_seq.layers.internal.loop_cell import SplitKernel, add
 from keras_seq.layers.internal.shapes import add_bias
 from keras_seq.layers.internal.step_loop import LoopMatmul, read_once
+from keras_seq.layers.internal.weight_arguments import Initializer, Regularizer, WeightArguments
 
 # Shape letters: B batch, T steps, D input features, U units, G gate features.
 
-# The argument types of `keras.activations.get` and `keras.initializers.get`.
+# The argument type of `keras.activations.get`.
 Activation = str | Callable[..., Any] | None
-Initializer = str | dict[str, Any] | Callable[..., Any]
 
 
 def same_dtype(function: Callable[..., Any]) -> Callable[[Any], Any]:
@@ -41,7 +40,7 @@ def single_step_noise(cell: keras.layers.Layer) -> ValueError:
     )
 
 
-class RecurrentCell(ConfiguredLayer):
+class RecurrentCell(WeightArguments):
     """Abstract cell that multiplies its inputs by one kernel.
 
         output, states = step(transform(x W), states)
@@ -58,10 +57,8 @@ class RecurrentCell(ConfiguredLayer):
     def __init__(
         self,
         units: int,
-        use_bias: bool = True,
-        kernel_initializer: Initializer = "glorot_uniform",
         recurrent_initializer: Initializer = "orthogonal",
-        bias_initializer: Initializer = "zeros",
+        recurrent_regularizer: Regularizer = None,
         dropout: float = 0.0,
         recurrent_dropout: float = 0.0,
         seed: int | None = None,
@@ -71,10 +68,11 @@ class RecurrentCell(ConfiguredLayer):
         check_positive(units=units)
         check_rates(dropout=dropout, recurrent_dropout=recurrent_dropout)
         self.units = units
-        self.use_bias = use_bias
-        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        # As in Keras, a cell draws the seeds of its initial weights at construction.
+        self.kernel_initializer = keras.initializers.get(self.kernel_initializer)
         self.recurrent_initializer = keras.initializers.get(recurrent_initializer)
-        self.bias_initializer = keras.initializers.get(bias_initializer)
+        self.bias_initializer = keras.initializers.get(self.bias_initializer)
+        self.recurrent_regularizer = keras.regularizers.get(recurrent_regularizer)
         self.dropout = dropout
         self.recurrent_dropout = recurrent_dropout
         self.seed = seed
@@ -113,18 +111,14 @@ class RecurrentCell(ConfiguredLayer):
                 f"received {tuple(input_shape)}. For whole sequences use `keras_seq.layers.RNN`."
             )
         width = self.num_gates * self.units
-        self.kernel = self.add_weight(
-            name="kernel", shape=(input_shape[-1], width), initializer=self.kernel_initializer
-        )
+        self._add_kernel("kernel", (input_shape[-1], width), self.kernel_initializer)
         self.recurrent_kernel = self.add_weight(
             name="recurrent_kernel",
             shape=(self.output_size, width),
             initializer=self.initial_recurrent_kernel,
+            regularizer=self.recurrent_regularizer,
         )
-        self.bias = None
-        if self.use_bias:
-            shape = self.bias_shape
-            self.bias = self.add_weight(name="bias", shape=shape, initializer=self.initial_bias)
+        self._add_bias("bias", self.bias_shape, self.initial_bias)
 
     def input_transform(self) -> Callable[[Any], Any]:
         """Returns the function that adds the bias to x W `(..., G)` before `step`."""

@@ -26,6 +26,8 @@ class RNN(keras.layers.RNN):
     numbers before the loop. Keras cells with their own dropout run here in inference only. Unlike
     in Keras' loop, NaN in padding does not reach the gradients.
 
+    Recurrent cells have neither `quantize` nor `enable_lora`.
+
     Shapes: B batch, T steps, D input features, U output features.
 
     Args:

@@ -6,8 +6,8 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_seq.layers.internal.adaptable_layer import AdaptableLayer
 from keras_seq.layers.internal.checks import check_minimum, check_word_ids
-from keras_seq.layers.internal.configured_layer import ConfiguredLayer
 from keras_seq.layers.internal.exact_dense import ExactDense
 from keras_seq.layers.internal.scaled_dot_product import zero_padding
 from keras_seq.layers.internal.shapes import reshape
@@ -15,7 +15,7 @@ from keras_seq.layers.masked_pooling import masked_maximum
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")
-class CharacterConvolution(ConfiguredLayer):
+class CharacterConvolution(AdaptableLayer):
     """Embeds words by convolutions of several widths over their characters.
 
         f_w    = max over positions p of tanh(K_w [e_p; ...; e_{p+w-1}] + b_w)
@@ -60,6 +60,8 @@ class CharacterConvolution(ConfiguredLayer):
         https://arxiv.org/abs/1508.06615; Srivastava, Greff and Schmidhuber, "Highway Networks",
         2015, https://arxiv.org/abs/1505.00387
     """
+
+    parts = ("highways",)
 
     def __init__(
         self,

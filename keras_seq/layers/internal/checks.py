@@ -124,6 +124,19 @@ def check_mask(name: str, mask: Any, tensor: Any) -> None:
         )
 
 
+def check_attention_mask(name: str, mask: Any, query: Any, value: Any) -> None:
+    """Checks that `mask` is None, or bool with the batch size and steps of `query` and `value`."""
+    if mask is None:
+        return
+    dtype = keras.backend.standardize_dtype(mask.dtype)
+    expected = (*query.shape[:2], value.shape[1])
+    if dtype != "bool" or not same_shape(mask.shape, expected):
+        raise ValueError(
+            f"`{name}` must be bool with the shape (batch, queries, keys), {expected}, True where "
+            f"a query may attend to a key, received {dtype} of the shape {tuple(mask.shape)}."
+        )
+
+
 def check_word_ids(ids: Any, parts: str) -> None:
     """Checks that `ids` are integers of shape `(batch, words, parts of a word)`."""
     dtype = keras.backend.standardize_dtype(ids.dtype)

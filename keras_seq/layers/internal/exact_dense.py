@@ -21,3 +21,20 @@ class ExactDense(keras.layers.Dense):
         if self.compute_dtype == self.variable_dtype:
             return super().call(inputs, training=training)
         return self.activation(dense(inputs, self.kernel, self.bias))
+
+    def quantize(self, mode: Any = None, type_check: bool = True, config: Any = None) -> None:
+        # With `type_check` Keras refuses subclasses, which may compute something else.
+        super().quantize(mode, type_check=False, config=config)
+
+    @property
+    def dtype_policy(self) -> Any:
+        """The policy of this layer, also if its model was loaded with a policy for each path."""
+        # Keras looks for the quantization mode in this property when it saves the layer.
+        policy = super().dtype_policy
+        if isinstance(policy, keras.dtype_policies.DTypePolicyMap) and self.path:
+            return policy[self.path]
+        return policy
+
+    @dtype_policy.setter
+    def dtype_policy(self, policy: Any) -> None:
+        keras.layers.Dense.dtype_policy.fset(self, policy)

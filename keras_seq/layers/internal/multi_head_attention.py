@@ -1,25 +1,31 @@
 """Base of the attentions with several heads."""
 
+from collections.abc import Callable
 from typing import Any
 
 from keras import ops
 
+from keras_seq.layers.internal.adaptable_layer import AdaptableLayer
 from keras_seq.layers.internal.checks import STEPS, check_axes, check_positive, check_rates
-from keras_seq.layers.internal.configured_layer import ConfiguredLayer
 from keras_seq.layers.internal.dropout import Dropout
+from keras_seq.layers.internal.projection import Projection
 from keras_seq.layers.internal.scaled_dot_product import (
     attention_weights,
     fused_context,
     has_fused_attention,
 )
-from keras_seq.layers.internal.shapes import add_bias, reshape
+from keras_seq.layers.internal.shapes import reshape
+from keras_seq.layers.internal.weight_arguments import WeightArguments
 
 # Shape letters: B batch, H heads, T query steps, S key steps, F features, D_k and D_v sizes of a
 # head's keys and values, D size of either.
 
 
-class MultiHeadAttention(ConfiguredLayer):
-    """Abstract attention with several heads. Subclasses project the inputs."""
+class MultiHeadAttention(AdaptableLayer, WeightArguments):
+    """Abstract attention with several heads. Subclasses project the inputs.
+
+    Each of `parts` is a `Projection`.
+    """
 
     def __init__(
         self,
@@ -39,6 +45,9 @@ class MultiHeadAttention(ConfiguredLayer):
         self.seed = seed
         self.key_size = key_size
         self.value_size = value_size
+        for name in self.parts:
+            projection = Projection(**self.weight_arguments(), dtype=self.dtype_policy, name=name)
+            setattr(self, name, projection)
         self.dropout_layer = Dropout(dropout, seed=seed, dtype=self.dtype_policy)
 
     def _head_sizes(self, name: str, shape: Any) -> tuple[int, int]:
@@ -53,26 +62,20 @@ class MultiHeadAttention(ConfiguredLayer):
         key_size = self.key_size or features // self.num_heads
         return key_size, self.value_size or key_size
 
-    def _add_projection(
-        self, name: str, inputs: int, outputs: int, initializer: Any = "glorot_uniform"
-    ) -> None:
-        """Adds the weights `{name}_kernel` `(inputs, outputs)` and `{name}_bias` `(outputs,)`."""
-        for part, shape, initial in (
-            ("kernel", (inputs, outputs), initializer),
-            ("bias", (outputs,), "zeros"),
-        ):
-            weight = self.add_weight(name=f"{name}_{part}", shape=shape, initializer=initial)
-            setattr(self, f"{name}_{part}", weight)
+    def _build_projection(self, projection: Projection, inputs: int, outputs: int) -> None:
+        projection.units = outputs
+        projection.build((None, inputs))
 
     def _project_heads(
-        self, inputs: Any, lengths: Any, kernel: Any, bias: Any, sizes: tuple[int, ...]
+        self, inputs: Any, lengths: Any, project: Callable[[Any], Any], sizes: tuple[int, ...]
     ) -> Any:
-        """Projects `(B, T, F)` to `(B, H, T, D)` for each D. `kernel` is `(F, H * sum of sizes)`.
+        """Projects `(B, T, F)` to `(B, H, T, D)` for each D.
 
-        The caller passes `lengths`, B and T, because computing them in each projection costs
-        as much as the product of a single step.
+        `project` maps rows of F to rows of `H * sum of sizes` features. The caller passes
+        `lengths`, B and T, because computing them in each projection costs as much as the product
+        of a single step.
         """
-        rows = add_bias(ops.matmul(ops.reshape(inputs, (-1, inputs.shape[-1])), kernel), bias)
+        rows = project(ops.reshape(inputs, (-1, inputs.shape[-1])))
         return _split_heads(rows, lengths, self.num_heads, sizes)
 
     def _attend(
@@ -107,8 +110,7 @@ class MultiHeadAttention(ConfiguredLayer):
         """Projects contexts `(B, H, T, D_v)` to outputs `(B, T, F)`."""
         _, heads, _, size = context.shape
         rows = ops.reshape(ops.transpose(context, (0, 2, 1, 3)), (-1, heads * size))
-        rows = add_bias(ops.matmul(rows, self.output_kernel), self.output_bias)
-        return reshape(rows, (*lengths, self.output_kernel.shape[-1]))
+        return reshape(self.output_projection(rows), (*lengths, self.output_projection.units))
 
 
 def _split_heads(rows: Any, lengths: Any, num_heads: int, sizes: tuple[int, ...]) -> list[Any]:

@@ -18,6 +18,11 @@ def padding_bias(mask: Any) -> Any:
     return ops.where(mask, 0.0, NEG_INF)[:, None, None, :]
 
 
+def pair_bias(mask: Any) -> Any:
+    """Turns a mask `(B, T, S)`, True where attention is allowed, into a bias `(B, 1, T, S)`."""
+    return ops.where(mask, 0.0, NEG_INF)[:, None]
+
+
 def band_bias(steps: Any, causal: bool = False, window: int | None = None) -> Any:
     """Returns a float32 bias `(1, 1, T, T)` that hides later steps and steps `window` or more away.
 

@@ -7,15 +7,15 @@ import keras
 from keras import activations, ops
 
 from keras_seq.layers.internal.checks import STEPS, check_call, check_rates, known_features
-from keras_seq.layers.internal.configured_layer import ConfiguredLayer
 from keras_seq.layers.internal.precision import at_least_float32
 from keras_seq.layers.internal.scaled_dot_product import NEG_INF, zero_padding
 from keras_seq.layers.internal.step_loop import run_steps
+from keras_seq.layers.internal.weight_arguments import KernelArguments, new_initializer
 
 # Shape letters: B batch, K hypotheses, T target steps, S source steps, U units.
 
 
-class SingleHeadAttention(ConfiguredLayer):
+class SingleHeadAttention(KernelArguments):
     """Abstract attention with one head; a subclass defines `build`, `scores` and `_key`.
 
     a[b, t] = softmax over the unmasked s of scores(query, key)[b, t]
@@ -31,16 +31,25 @@ class SingleHeadAttention(ConfiguredLayer):
     def _add_additive_weights(self, units: int) -> None:
         """Adds the projections of additive scores."""
         query_features, value_features = self.features
-        self._add_variable("query_kernel", (query_features, units))
-        self._add_variable("value_kernel", (value_features, units))
+        self._add_kernel("query_kernel", (query_features, units))
+        self._add_kernel("value_kernel", (value_features, units))
 
     def _add_score_vector(self, units: int) -> None:
-        limit = (6 / (units + 1)) ** 0.5  # Glorot's limit for a matrix of one column
-        initializer = keras.initializers.RandomUniform(-limit, limit)
-        self._add_variable("score_vector", (units,), initializer)
+        """Adds the vector of additive scores, initialized as a matrix of one column."""
+        if self.kernel_initializer == "glorot_uniform":
+            limit = (6 / (units + 1)) ** 0.5
+            initializer = keras.initializers.RandomUniform(-limit, limit)
+        else:
+            of_matrix = new_initializer(self.kernel_initializer)
 
-    def _add_variable(self, name: str, shape: Any, initializer: Any = "glorot_uniform") -> None:
-        setattr(self, name, self.add_weight(name=name, shape=shape, initializer=initializer))
+            def initializer(shape: Any, dtype: Any = None) -> Any:
+                return of_matrix((*shape, 1), dtype=dtype)[:, 0]
+
+        self._add_kernel("score_vector", (units,), initializer)
+
+    def _add_scalar(self, name: str, initial: float) -> None:
+        initializer = keras.initializers.Constant(initial)
+        setattr(self, name, self.add_weight(name=name, shape=(), initializer=initializer))
 
     @abstractmethod
     def scores(self, query: Any, key: Any) -> Any:

@@ -5,15 +5,15 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_seq.layers.internal.adaptable_layer import AdaptableLayer
 from keras_seq.layers.internal.checks import check_minimum
-from keras_seq.layers.internal.configured_layer import ConfiguredLayer
 from keras_seq.layers.internal.exact_dense import ExactDense
 from keras_seq.layers.internal.precision import at_least_float32
 from keras_seq.layers.internal.scaled_dot_product import NEG_INF, zero_padding
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")
-class CTCLogits(ConfiguredLayer):
+class CTCLogits(AdaptableLayer):
     """Logits of each label at each frame, with padded frames set to the blank.
 
         logits_t = W x_t + b                    at a real frame
@@ -51,6 +51,8 @@ class CTCLogits(ConfiguredLayer):
         Graves, Fernández, Gomez and Schmidhuber, "Connectionist Temporal Classification", ICML
         2006, section 3.1
     """
+
+    parts = ("projection",)
 
     def __init__(self, vocabulary_size: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)

@@ -3,13 +3,15 @@
 from typing import Any
 
 from keras_seq.layers.attention.multi_head_self_attention import MultiHeadSelfAttention
-from keras_seq.layers.internal.configured_layer import ConfiguredLayer, serialize_argument
+from keras_seq.layers.internal.adaptable_layer import AdaptableLayer
+from keras_seq.layers.internal.configured_layer import serialize_argument
 from keras_seq.layers.internal.residual import Residual
+from keras_seq.layers.internal.weight_arguments import WeightArguments
 from keras_seq.layers.positions.attention_position import AttentionPosition
 from keras_seq.layers.transformer.feed_forward import FeedForward
 
 
-class TransformerBlock(ConfiguredLayer):
+class TransformerBlock(AdaptableLayer, WeightArguments):
     """Abstract block: attentions and a feed-forward network, each with a residual.
 
     The arguments are those of `TransformerEncoderBlock`. A subclass makes the parts, because the
@@ -50,6 +52,7 @@ class TransformerBlock(ConfiguredLayer):
             dropout=self.attention_dropout,
             seed=seed,
             position=position,
+            **self.weight_arguments(),
             dtype=self.dtype_policy,
             name=name,
         )
@@ -60,6 +63,7 @@ class TransformerBlock(ConfiguredLayer):
             activation=self.activation,
             dropout=self.activation_dropout,
             seed=seed,
+            **self.weight_arguments(),
             dtype=self.dtype_policy,
             name="feed_forward",
         )

@@ -23,7 +23,8 @@ class TransformerDecoderBlock(TransformerBlock):
 
     for f = causal self-attention, then attention to the memory, then feed-forward. `call` takes
     whole targets, as in teacher forcing. `project` and `step` take one target step at a time, as in
-    a search, and return the same numbers.
+    a search, and return the same numbers. `quantize` and `enable_lora` change the kernels
+    of all parts, as in `keras.layers.Dense`.
 
     Shapes: B batch, T target steps, S source steps, D features, D_m memory features.
 
@@ -40,6 +41,10 @@ class TransformerDecoderBlock(TransformerBlock):
         memory_mask: Optional bool tensor `(B, S)`. Defaults to the Keras mask of `memory`.
         return_weights: Whether to return the weights of the attention to `memory` too.
         training: Whether to apply dropout.
+        attention_mask: Optional bool tensor `(B, T, T)` of the self-attention, True where a step
+            may attend to an earlier step or itself. `inputs_mask` applies too.
+        cross_attention_mask: Optional bool tensor `(B, T, S)`, True where a step may attend to a
+            step of `memory`. `memory_mask` applies too.
 
     Returns:
         outputs: Tensor `(B, T, D)` in the compute dtype.
@@ -62,6 +67,8 @@ class TransformerDecoderBlock(TransformerBlock):
         Vaswani et al., 2017, section 3.1, https://arxiv.org/abs/1706.03762
     """
 
+    parts = ("self_attention", "cross_attention", "feed_forward")
+
     def __init__(
         self,
         num_heads: int,
@@ -79,6 +86,7 @@ class TransformerDecoderBlock(TransformerBlock):
             cross_position,
             dropout=self.attention_dropout,
             seed=seeds[1],
+            **self.weight_arguments(),
             dtype=self.dtype_policy,
             name="cross_attention",
         )
@@ -103,16 +111,25 @@ class TransformerDecoderBlock(TransformerBlock):
         memory_mask: Any = None,
         return_weights: bool = False,
         training: bool | None = None,
+        attention_mask: Any = None,
+        cross_attention_mask: Any = None,
     ) -> Any:
         x = self.self_attention_residual.around(
-            lambda x: self.self_attention(x, mask=inputs_mask, training=training),
+            lambda x: self.self_attention(
+                x, mask=inputs_mask, training=training, attention_mask=attention_mask
+            ),
             # The residual and the normalization do not apply the mask, so padding must be 0.
             zero_padding(inputs, inputs_mask),
             training,
         )
         result = self.cross_attention_residual.around(
             lambda x: self.cross_attention(
-                x, memory, value_mask=memory_mask, return_weights=return_weights, training=training
+                x,
+                memory,
+                value_mask=memory_mask,
+                return_weights=return_weights,
+                training=training,
+                attention_mask=cross_attention_mask,
             ),
             x,
             training,
@@ -139,20 +156,28 @@ class TransformerDecoderBlock(TransformerBlock):
         memory_mask: Any = None,
         return_weights: bool = False,
         write_index: Any = None,
+        cross_attention_mask: Any = None,
     ) -> tuple[Any, ...]:
         """Decodes one target step of K hypotheses.
 
         `inputs`, `position`, `bias`, `cache` and `write_index` are those of
         `MultiHeadSelfAttention.step`. `memory` is from `project`, and `memory_mask` an optional
-        bool tensor `(B, S)`. Returns the outputs `(B, K, D)`, the new cache, and with
-        `return_weights` the weights `(B, H, K, S)` of the attention to the memory.
+        bool tensor `(B, S)`. `cross_attention_mask` is an optional bool tensor `(B, K, S)` for this
+        step. There is no `attention_mask`: `bias` hides steps. Returns the outputs `(B, K, D)`, the
+        new cache, and with `return_weights` the weights `(B, H, K, S)` of the attention to the
+        memory.
         """
         x, cache = self.self_attention_residual.around(
             lambda x: self.self_attention.step(x, position, bias, cache, write_index), inputs
         )
         x, weights = self.cross_attention_residual.around(
             lambda x: self.cross_attention.attend(
-                x, **memory, value_mask=memory_mask, return_weights=True, position=position
+                x,
+                **memory,
+                value_mask=memory_mask,
+                return_weights=True,
+                position=position,
+                attention_mask=cross_attention_mask,
             ),
             x,
         )
@@ -161,8 +186,8 @@ class TransformerDecoderBlock(TransformerBlock):
 
     def compute_output_spec(self, inputs: Any, memory: Any, *args: Any, **kwargs: Any) -> Any:
         # Avoids tracing for speed, as in `TransformerEncoderBlock`.
-        known = fits(inputs, self.self_attention.qkv_kernel)
-        known = known and fits(memory, self.cross_attention.key_value_kernel)
+        known = fits(inputs, self.self_attention.qkv_projection.kernel)
+        known = known and fits(memory, self.cross_attention.key_value_projection.kernel)
         if known and not args and not kwargs.get("return_weights"):
             return keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)
         return super().compute_output_spec(inputs, memory, *args, **kwargs)

@@ -21,6 +21,7 @@ class TransformerEncoderBlock(TransformerBlock):
     for f = self-attention, then f = feed-forward. Pre-norm blocks train without a long warm-up, and
     need one more layer normalization after the last block. With `causal=True` the block serves
     decoders without a source: `call` takes whole sequences, and `step` one step at a time.
+    `quantize` and `enable_lora` change the kernels of all parts, as in `keras.layers.Dense`.
 
     Shapes: B batch, T steps, D features.
 
@@ -36,11 +37,15 @@ class TransformerEncoderBlock(TransformerBlock):
         seed: Optional integer, the random seed of the dropout.
         dropout, attention_dropout, activation_dropout: Floats in [0, 1), the dropout rates of the
             output of each part, of the attention weights, and of the hidden units. Default to 0.
+        use_bias: Whether the attention and the feed-forward network add biases. Defaults to True.
+        kernel_initializer, bias_initializer, kernel_regularizer, bias_regularizer: Of their kernels
+            and biases, as in `MultiHeadSelfAttention` and `FeedForward`.
 
     Call arguments:
         inputs: Float tensor `(B, T, D)`.
         mask: Optional bool tensor `(B, T)`, True at real steps; by default the Keras mask.
         training: Whether to apply dropout.
+        attention_mask, inputs_mask: As in `MultiHeadSelfAttention`.
 
     Returns:
         Tensor `(B, T, D)` in the compute dtype.
@@ -62,6 +67,8 @@ class TransformerEncoderBlock(TransformerBlock):
         https://arxiv.org/abs/1706.03762; Xiong et al., "On Layer Normalization in the Transformer
         Architecture", 2020, https://arxiv.org/abs/2002.04745
     """
+
+    parts = ("attention", "feed_forward")
 
     def __init__(
         self,
@@ -85,9 +92,19 @@ class TransformerEncoderBlock(TransformerBlock):
         self.attention_residual.build(input_shape)
         self.feed_forward_residual.build(input_shape)
 
-    def call(self, inputs: Any, mask: Any = None, training: bool | None = None) -> Any:
+    def call(
+        self,
+        inputs: Any,
+        mask: Any = None,
+        training: bool | None = None,
+        attention_mask: Any = None,
+        inputs_mask: Any = None,
+    ) -> Any:
+        mask = inputs_mask if mask is None else mask
         x = self.attention_residual.around(
-            lambda x: self.attention(x, mask=mask, training=training),
+            lambda x: self.attention(
+                x, mask=mask, training=training, attention_mask=attention_mask
+            ),
             # The residual and the normalization do not apply the mask, so padding must be 0.
             zero_padding(inputs, mask),
             training,
@@ -99,18 +116,17 @@ class TransformerEncoderBlock(TransformerBlock):
     ) -> tuple[Any, dict[str, Any]]:
         """Decodes one step of several hypotheses with a causal block.
 
-        Arguments and results are those of `MultiHeadSelfAttention.step`.
+        Arguments and results are those of `MultiHeadSelfAttention.step`. There is no
+        `attention_mask`: `bias` hides steps.
         """
         x, cache = self.attention_residual.around(
             lambda x: self.attention.step(x, position, bias, cache, write_index), inputs
         )
         return self._apply_feed_forward(x), cache
 
-    def compute_output_spec(
-        self, inputs: Any, mask: Any = None, training: bool | None = None
-    ) -> Any:
+    def compute_output_spec(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         # Building a model is three times as fast if Keras does not trace the block. For inputs of
         # a wrong shape, tracing raises the error of the sublayer that rejects them.
-        if fits(inputs, self.attention.qkv_kernel):
+        if fits(inputs, self.attention.qkv_projection.kernel):
             return keras.KerasTensor(inputs.shape, dtype=self.compute_dtype)
-        return super().compute_output_spec(inputs, mask=mask, training=training)
+        return super().compute_output_spec(inputs, *args, **kwargs)

@@ -6,18 +6,19 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_seq.layers.internal.adaptable_layer import AdaptableLayer
 from keras_seq.layers.internal.checks import STEPS, check_positive, check_rates, check_tensor
-from keras_seq.layers.internal.configured_layer import ConfiguredLayer
 from keras_seq.layers.internal.dropout import Dropout
 from keras_seq.layers.internal.exact_dense import ExactDense
 from keras_seq.layers.internal.shapes import dense, reshape
+from keras_seq.layers.internal.weight_arguments import WeightArguments, new_initializer
 
 # Gated activations and the activations of their gates.
 GATES = {"swiglu": "silu", "geglu": "gelu", "reglu": "relu"}
 
 
 @keras.saving.register_keras_serializable(package="keras_seq")
-class FeedForward(ConfiguredLayer):
+class FeedForward(AdaptableLayer, WeightArguments):
     """Two dense layers that are applied to each step separately.
 
         y = dropout(activation(x W_1 + b_1)) W_2 + b_2
@@ -36,6 +37,9 @@ class FeedForward(ConfiguredLayer):
         units: Positive integer F.
         activation: Name of a Keras activation, or "swiglu", "geglu" or "reglu".
         dropout, seed: Dropout rate of the hidden units, in [0, 1), and its random seed.
+        use_bias: Whether to add the biases. Defaults to True.
+        kernel_initializer, bias_initializer, kernel_regularizer, bias_regularizer: Of the matrices
+            and biases. Default to "glorot_uniform", "zeros" and none.
 
     Call arguments:
         inputs: Float tensor `(B, T, D)`.
@@ -60,6 +64,8 @@ class FeedForward(ConfiguredLayer):
         Improve Transformer", 2020, https://arxiv.org/abs/2002.05202
     """
 
+    parts = ("hidden", "projection")
+
     def __init__(
         self,
         units: int,
@@ -76,16 +82,22 @@ class FeedForward(ConfiguredLayer):
         self.activation = _activation(GATES[self.gate] if self.gate else activation)
         self.dropout = dropout
         self.seed = seed
-        self.hidden = ExactDense(
+        self.hidden = self._make_dense(
+            "hidden",
             2 * units if self.gate else units,
             activation=None if self.gate else self.activation,
-            dtype=self.dtype_policy,
-            name="hidden",
         )
+        self.projection: Any = None  # has the width of the inputs
         self.dropout_layer = Dropout(dropout, seed=seed, dtype=self.dtype_policy)
 
+    def _make_dense(self, name: str, units: int, **options: Any) -> ExactDense:
+        arguments = self.weight_arguments()
+        for part in ("kernel_initializer", "bias_initializer"):
+            arguments[part] = new_initializer(arguments[part])
+        return ExactDense(units, **arguments, **options, dtype=self.dtype_policy, name=name)
+
     def build(self, input_shape: Any) -> None:
-        self.projection = ExactDense(input_shape[-1], dtype=self.dtype_policy, name="projection")
+        self.projection = self._make_dense("projection", input_shape[-1])
         self.hidden.build(input_shape)
         self.projection.build((*input_shape[:-1], self.units))
 
@@ -93,7 +105,7 @@ class FeedForward(ConfiguredLayer):
         check_tensor("inputs", inputs, self.projection.units, STEPS)
         rows = ops.reshape(inputs, (-1, inputs.shape[-1]))  # for speed, see `dense`
         relu = self.gate is None and self.activation is keras.activations.relu
-        if training and self.dropout and relu:
+        if training and self.dropout and relu and self.hidden.quantization_mode is None:
             hidden = dense(rows, self.hidden.kernel, self.hidden.bias)
             hidden = self.dropout_layer.relu_dropout(hidden)
         else:

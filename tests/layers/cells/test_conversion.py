@@ -14,11 +14,13 @@ INPUTS = np.random.default_rng(0).normal(size=(3, 5, 3)).astype("float32")
 MASK = np.arange(5) < np.array([5, 3, 1])[:, None]
 THEIRS = {
     "gru": lambda **options: keras.layers.GRU(4, **options),
-    "gru-before": lambda **options: keras.layers.GRU(4, reset_after=False, **options),
+    "gru-before": lambda **options: keras.layers.GRU(
+        4, reset_after=False, kernel_regularizer="l2", bias_regularizer="l1", **options
+    ),
     "gru-plain": lambda **options: keras.layers.GRU(
         4, use_bias=False, activation="relu", recurrent_activation="hard_sigmoid", **options
     ),
-    "lstm": lambda **options: keras.layers.LSTM(4, **options),
+    "lstm": lambda **options: keras.layers.LSTM(4, recurrent_regularizer="l2", **options),
     "lstm-plain": lambda **options: keras.layers.LSTM(
         4, use_bias=False, activation="softsign", unit_forget_bias=False, **options
     ),
@@ -137,8 +139,8 @@ def test_layer_norm_cell_of_opposite_units_outputs_tanh_of_the_scale():
         (lambda: GRUCell.from_keras(keras.layers.LSTM(4)), "must be a keras.layers.GRU or a"),
         (lambda: LSTMCell.from_keras(LSTMCell(4)), "must be a keras.layers.LSTM or a"),
         (
-            lambda: GRUCell.from_keras(keras.layers.GRU(4, kernel_regularizer="l2")),
-            "no regularizers and no constraints, 'gru_cell' has kernel_regularizer",
+            lambda: GRUCell.from_keras(keras.layers.GRU(4, kernel_constraint="unit_norm")),
+            "have no constraints, 'gru_cell' has kernel_constraint",
         ),
         (lambda: GRUCell(4, reset="none").to_keras(), "always has a reset gate"),
         (
