@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+import logging
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -43,14 +45,23 @@ class SignatureModule(tf.Module):
         functions = dict(vars(self._functions))
         if ids_only:
             functions = dict.fromkeys(("serving_default", "ids"), functions["ids"])
-        tf.saved_model.save(
-            self,
-            str(version),
-            signatures=functions,
-            # Omit the Python source locations of operations, which take 25 % of the file.
-            options=tf.saved_model.SaveOptions(experimental_debug_stripper=True),
-        )
+        # Omit the Python source locations of operations, which take 25 % of the file.
+        options = tf.saved_model.SaveOptions(experimental_debug_stripper=True)
+        with _without_notes():
+            tf.saved_model.save(self, str(version), signatures=functions, options=options)
         compact(version)
+
+
+@contextlib.contextmanager
+def _without_notes() -> Iterator[None]:
+    """Hides TensorFlow's notes, which name a temporary directory; warnings are still shown."""
+    logger = logging.getLogger("tensorflow")
+    level = logger.level
+    logger.setLevel(max(level, logging.WARNING))
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
 def require_tensorflow() -> None:
