@@ -9,9 +9,10 @@ from training.toy import quiet_train, toy_settings, without_tensorboard
 
 from keras_seq.analysis.attention import AttentionExtractor
 from keras_seq.callbacks.attention_snapshots import attention_picture
+from keras_seq.inference.translator import Translator
 from keras_seq.run import Run
 from keras_seq.run.models import load_model
-from keras_seq.tasks.translation import make_translator, validation_search
+from keras_seq.tasks.translation import validation_search
 
 pytestmark = pytest.mark.slow
 
@@ -71,7 +72,7 @@ def test_attention_image_shows_the_attention_of_the_validated_weights(folder, ev
     extractor = AttentionExtractor(model, run.source_tokenizer, 100)
     sample = events.Tensors("samples/1")[-1].tensor_proto.string_val[0].decode().split("\n")
     source, hypothesis = (sample[i][14:] for i in (0, 2))
-    [[translation]] = make_translator(run, model, validation_search(run)).translate([source])
+    [[translation]] = Translator.of_run(run, model, validation_search(run)).translate([source])
     assert translation.text == hypothesis
     attention = extractor([source], [[translation]])[0][0].weights
     # Compute the expected attention without padding.
