@@ -138,7 +138,8 @@ def in_proportion_to_sounds(recordings: int, samples: float, most_rows: int = 32
     batch = min(max(1, round(rows * samples)), 10_000_000)
     every = epochs * updates_per_epoch / 40
     return {
-        "training": _training(batch, epochs, updates_per_epoch, every, 10),
+        # The loss often pauses for a quarter of the training.
+        "training": _training(batch, epochs, updates_per_epoch, every, 20),
         "data": {
             "bucket_width": max(1, min(10_000, round(samples / 4))),
             "concatenation": added,

@@ -92,8 +92,11 @@ class SpeechEvaluation(PlainEvaluation):
     def __init__(self, run: Run, model: Any) -> None:
         from keras_seq.training.speech_objective import make_recognition
 
-        super().__init__(run, "cer")
-        self.tie_break = "loss"
+        # A model for joined recordings still improves after it reads the single recordings of the
+        # validation as well as it ever will; only the loss shows that.
+        joins = run.settings.data.concatenation > 0
+        super().__init__(run, "loss" if joins else "cer")
+        self.tie_break = None if self.monitor == "loss" else "loss"
         self._tokenizer = run.target_tokenizer
         self._sample_count = run.settings.training.sample_count
         self._recognize = make_recognition(model, self._tokenizer, run.settings.search)
