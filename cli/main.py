@@ -22,6 +22,8 @@ from keras_seq_cli.generate import generate
 from keras_seq_cli.interpolate import interpolate
 from keras_seq_cli.likelihood import likelihood
 from keras_seq_cli.prepare import prepare
+from keras_seq_cli.pull import pull
+from keras_seq_cli.push import push
 from keras_seq_cli.reconstruct import reconstruct
 from keras_seq_cli.report import report
 from keras_seq_cli.score import score
@@ -42,7 +44,8 @@ app = typer.Typer(
 )
 COMMANDS = (
     train, translate, generate, reconstruct, interpolate, classify, tag, transcribe, detect,
-    evaluate, report, score, likelihood, diagnose, prepare, average, export, serve, demo,
+    evaluate, report, score, likelihood, diagnose, prepare, average, export, serve, push, pull,
+    demo,
 )  # fmt: skip
 for command in COMMANDS:
     app.command(no_args_is_help=command is not demo)(command)

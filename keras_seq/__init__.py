@@ -38,6 +38,7 @@ _NAMES = {
     "export": "serving.saved_model:export_saved_model",
     "generate": "search",
     "load_settings": "settings",
+    "push": "run.sharing",
     "report": "analysis.reports.reporting",
     "score": "scoring",
     "train": "training",
@@ -87,6 +88,7 @@ if TYPE_CHECKING:
     from keras_seq.inference.likelihood import LikelihoodScorer as LikelihoodScorer
     from keras_seq.inference.translator import translate as translate
     from keras_seq.run import Run as Run
+    from keras_seq.run.sharing import push as push
     from keras_seq.runtime.devices import Devices as Devices
     from keras_seq.scoring import score as score
     from keras_seq.search import generate as generate

@@ -63,7 +63,11 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     "search.options": (set(), set()),
     # MLflow and Weights & Biases are optional.
     "callbacks": ({"backend", "storage"}, {"keras", "mlflow", "numpy", "wandb"}),
-    "run": ({"storage", "storage.checkpoints", "settings", "text"}, {"numpy"}),
+    # The package of the Hugging Face Hub is optional.
+    "run": (
+        {"storage", "storage.checkpoints", "settings", "text"},
+        {"huggingface_hub", "numpy"},
+    ),
     "run.models": (PLAIN | TENSORS | {"run"}, {"keras", "numpy"}),
     "run.averaging": (PLAIN | {"run", "run.models"}, {"numpy"}),
     # Runs before Keras is imported, so that errors in a user's files are reported at once.

@@ -23,6 +23,7 @@ from keras_seq.evaluation.evaluating import evaluate_model
 from keras_seq.inference.run_predictor import RunPredictor
 from keras_seq.preparation import Resume, find_run, open_or_prepare, resolve_settings
 from keras_seq.run import Run, check_new
+from keras_seq.run.sharing import push
 from keras_seq.runtime.devices import Devices
 from keras_seq.runtime.threads import share_training_cores
 from keras_seq.settings import TASKS, SearchSettings
@@ -210,6 +211,10 @@ class Estimator(RunPredictor):
         self._run = Run.open(copy)
         if self._delete_run is not None:
             self._delete_run()
+
+    def push(self, address: str, **options: Any) -> str:
+        """Uploads the model to the Hugging Face Hub; see `keras_seq.push` for the options."""
+        return push(self.run.path, address, **options)
 
     def export(self, directory: FileName, **options: Any) -> Path:
         """Writes a SavedModel for TensorFlow Serving; see `keras_seq.export` for the options."""

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from keras_seq.run.checks import check_new
+from keras_seq.run.hub_address import fetch, is_hub_address
 from keras_seq.run.layout import MARK, check_run_files, remove_run_files, remove_run_temporaries
 from keras_seq.run.logs import RunLogs
 from keras_seq.run.prepared_data import PreparedData, read_optional_json
@@ -131,9 +132,10 @@ class Run(PreparedData):
         """Opens a run and checks that its settings are valid and fit its weights.
 
         `notice` is called with one line for each damaged checkpoint that is skipped. Raises
-        InputError if `path` is not a run, or its files cannot be trusted.
+        InputError if `path` is not a run, or its files cannot be trusted. An address such as
+        `hf://user/name` is downloaded first.
         """
-        path = Path(path)
+        path = fetch(path) if is_hub_address(path) else Path(path)
         if not path.exists():
             raise InputError(f"{path}: no such run directory")
         if not path.is_dir():
