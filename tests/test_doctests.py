@@ -21,9 +21,11 @@ PUBLIC = {
 # Modules whose examples are all skipped because they train; tests of the docs run the same code.
 TOO_LONG = {
     "keras_seq.analysis.diagnosis.diagnosing",
+    "keras_seq.analysis.reports.reporting",
     "keras_seq.estimators.estimator",
     "keras_seq.evaluation.evaluating",
     "keras_seq.inference.generator",
+    "keras_seq.run.sharing",
     "keras_seq.training.trainer",
     "keras_seq.inference.translator",
 }
