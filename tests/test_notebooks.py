@@ -27,6 +27,8 @@ def shorten(source):
     """Returns a cell with a training of two updates or one epoch."""
     small = ", ".join(f'"{key}": {value}' for key, value in SMALL.items())
     source = re.sub(r'"training\.max_minutes": \d+', small, source)
+    # A model that has learned nothing has ties, by which an export may differ from its run.
+    source = source.replace('export("served/dates")', 'export("served/dates", verify=0)')
     return source.replace("EPOCHS = 12", "EPOCHS = 1").replace("batch(4000,", "batch(128,")
 
 

@@ -6,8 +6,8 @@ uses. A command that occurs in several blocks runs once. Three differences keep 
 * `keras-seq train` gets the settings `SMALL` in addition to its own, and some trainings are dry
   runs. In Python blocks, `SMALL` replaces `"training.max_minutes": 30`.
 * `keras-seq export` writes a SavedModel with `--verify 0`; Python blocks verify their exports.
-* `python -m pip`, `python -m pytest` and `keras-seq demo` do nothing, because `.ci/run` and
-  `tests/cli/test_demo.py` cover them.
+* `python -m pip`, `python -m pytest`, `keras-seq demo` and `python docs/make_docs.py` do nothing,
+  because `.ci/run`, `tests/cli/test_demo.py` and `tests/test_site.py` cover them.
 
 Blocks of plain commands run in this process, which saves each command the seconds that TensorFlow
 needs to start. Commands with several processes or devices, and other shell syntax, run in a shell.
@@ -115,7 +115,8 @@ def folder(tmp_path_factory):
     )
     write_program(
         programs / "python",
-        f'case "$1 $2" in "-m pip"|"-m pytest") exit 0;; esac\nexec {python} "$@"\n',
+        'case "$1 $2" in "-m pip"|"-m pytest"|"docs/make_docs.py ") exit 0;; esac\n'
+        f'exec {python} "$@"\n',
     )
     return folder
 
