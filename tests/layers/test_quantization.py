@@ -27,8 +27,9 @@ LAYERS = {
     "ctc_logits": lambda: layers.CTCLogits(16),
 }
 every_layer = pytest.mark.parametrize("name", LAYERS)
+FAST = ("MultiHeadSelfAttention-causal", "TransformerDecoderBlock-pre")
 STEP_ROWS = [
-    row
+    pytest.param(row, id=row.name, marks=() if row.name in FAST else pytest.mark.slow)
     for row in ROWS
     if row.step
     and row.public_name.startswith(("MultiHead", "TransformerEncoderB", "TransformerDecoderB"))
@@ -105,7 +106,7 @@ def test_int8_layer_has_int8_kernels_and_outputs_close_to_the_float_ones(name):
         layer.quantize("int8")
 
 
-@pytest.mark.parametrize("row", STEP_ROWS, ids=lambda row: row.name)
+@pytest.mark.parametrize("row", STEP_ROWS)
 @pytest.mark.parametrize("change", ["int8", "lora"])
 def test_step_form_of_a_changed_layer_equals_its_call(row, change):
     layer, arrays = build(row), make_arrays(row)

@@ -25,7 +25,7 @@ from keras_seq.layers.internal.scaled_dot_product import (
     query_has_keys,
     zero_padding,
 )
-from keras_seq.layers.internal.shapes import dense
+from keras_seq.layers.internal.shapes import dense_rows
 from keras_seq.layers.positions.attention_position import AttentionPosition
 
 
@@ -217,7 +217,7 @@ class MultiHeadSelfAttention(MultiHeadAttention):
                 biases = ops.split(ops.convert_to_tensor(projection.bias), count)
             query, key, value = (
                 self._project_heads(
-                    inputs, lengths, partial(dense, kernel=kernel, bias=bias), (size,)
+                    inputs, lengths, partial(dense_rows, kernel=kernel, bias=bias), (size,)
                 )[0]
                 for kernel, bias, size in zip(kernels, biases, sizes, strict=True)
             )

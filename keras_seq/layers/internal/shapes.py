@@ -26,15 +26,19 @@ def add_bias(inputs: Any, bias: Any) -> Any:
     return ops.add(inputs, bias)
 
 
+def dense_rows(rows: Any, kernel: Any, bias: Any = None) -> Any:
+    """Multiplies `rows` `(N, D)` by `kernel` `(D, U)` and adds `bias` `(U,)`, if any."""
+    outputs = ops.matmul(rows, kernel)
+    return outputs if bias is None else add_bias(outputs, bias)
+
+
 def dense(inputs: Any, kernel: Any, bias: Any = None) -> Any:
     """Multiplies `inputs` `(..., D)` by `kernel` `(D, U)` and adds `bias` `(U,)`, if any.
 
     The inputs are reshaped to a matrix, because `ops.matmul` of tensors of higher rank computes
     shapes at run time. For a single step this costs more than the product.
     """
-    outputs = ops.matmul(ops.reshape(inputs, (-1, inputs.shape[-1])), kernel)
-    if bias is not None:
-        outputs = add_bias(outputs, bias)
+    outputs = dense_rows(ops.reshape(inputs, (-1, inputs.shape[-1])), kernel, bias)
     return reshape(outputs, (*ops.shape(inputs)[:-1], kernel.shape[-1]))
 
 
