@@ -55,7 +55,7 @@ def public_names() -> dict[str, list[PublicName]]:
 
 
 def _is_documented(public: object) -> bool:
-    """Whether an object is a class or a function; constants and packages have no page."""
+    """Tests if an object is a class or a function; constants and packages have no page."""
     return inspect.isclass(public) or inspect.isroutine(public)
 
 

@@ -63,7 +63,7 @@ class EvaluationFiles:
 
     @property
     def is_given(self) -> bool:
-        """Whether any file is named."""
+        """True if any file is named."""
         return bool(self._paths())
 
     @property

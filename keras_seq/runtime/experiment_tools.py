@@ -1,4 +1,4 @@
-"""The tools that a training can be logged to. Imports none of them."""
+"""Names of the tools that a training can be logged to. Does not import these tools."""
 
 from __future__ import annotations
 

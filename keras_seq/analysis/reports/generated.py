@@ -1,4 +1,4 @@
-"""What a report shows besides scores: attention weights, and texts that the model writes."""
+"""Computes the parts of a report besides the scores: attention, and texts of the model."""
 
 from __future__ import annotations
 
