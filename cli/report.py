@@ -43,6 +43,7 @@ def report(
     if files.is_given:
         name = files.name
         sources, references = zip(*files.read(opened, notice), strict=True)
+    notice(f"{run}: evaluating at most {lines:,} lines")
     configure_threads(usable_cores())
     page = import_quietly("keras_seq.analysis.reports.reporting").report(
         run, sources, references, name=name, which=which, lines=lines, notice=notice
