@@ -10,12 +10,16 @@ import sys
 from pathlib import Path
 
 import pytest
+from matplotlib.mathtext import MathTextParser
 
 from keras_seq import layers
 
 pytestmark = pytest.mark.docs
 
 ROOT = Path(__file__).parents[1]
+# The extensions of the site.
+sys.path.insert(0, str(ROOT / "docs" / "_site"))
+formulas = importlib.import_module("formulas")
 MODULES = (
     "callbacks",
     "evaluation",
@@ -55,11 +59,12 @@ def text_of(path):
     return html.unescape(plain)
 
 
-def equations(documented):
-    """Returns the lines of all indented blocks before the docstring's first section."""
+def blocks(documented):
+    """Returns the indented blocks before the docstring's first section, each a list of lines."""
     sections = r"^(?:Shapes|Args|Attributes|Call arguments|Returns|Raises|Example|Reference):"
     head = re.split(sections, inspect.getdoc(documented) or "", flags=re.MULTILINE)[0]
-    return [line.strip() for line in re.findall(r"^ {4}(\S.*)$", head, re.MULTILINE)]
+    parts = [part.strip("\n").split("\n") for part in head.split("\n\n")]
+    return [lines for lines in parts if lines[0].startswith("    ")]
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -77,8 +82,51 @@ def test_reference_has_every_public_name_and_its_equations(site, name):
         page = next(path for path in pages if path.exists())
         shown = text_of(page)
         assert public in shown
-        for line in equations(documented):
-            assert line in shown, (public, line)
+        for lines in blocks(documented):
+            if formulas.is_formula(lines):
+                lines = formulas.latex(lines)
+            for line in lines:
+                assert line.strip() in shown, (public, line)
+
+
+@pytest.mark.parametrize(
+    ("plain", "expected"),
+    [
+        ("h~_t = tanh(W [c_t; s_t])", r"\tilde{h}_{t} &= \tanh (W [c_{t}; s_{t}])"),
+        ("c[t] = sum over s of a[t, s]", r"c[t] &= \sum_{s} a[t, s]"),
+        ("P(y | x) = mean_m P_m(y)", r"P(y \mid x) &= \operatorname{mean}_{m} P_{m}(y)"),
+        ("y = x / sqrt(D_k) ** (1 / 4)", r"y &= x / \sqrt{D_{k}}^{1 / 4}"),
+        ("w = 1 / 10000^(2i / D)", r"w &= 1 / 10000^{2i / D}"),
+        ("mean:  y = x, if k <= 2", r"\text{mean}: & \quad y = x, \text{ if } k \leq  2"),
+    ],
+)
+def test_equations_are_converted_to_latex(plain, expected):
+    assert formulas.is_formula([f"    {plain}"])
+    assert formulas.latex([f"    {plain}"]) == [expected]
+
+
+@pytest.mark.parametrize(
+    "text", ["    model, search = load(run)", "    x = layers with dropout on top"]
+)
+def test_code_and_descriptions_are_no_formulas(text):
+    assert not formulas.is_formula([text])
+
+
+def test_every_formula_is_valid_latex():
+    parser = MathTextParser("path")
+    parsed = 0
+    for name in MODULES:
+        module = importlib.import_module(f"keras_seq.{name}")
+        for public in module.__all__:
+            for lines in filter(formulas.is_formula, blocks(getattr(module, public))):
+                for row in formulas.latex(lines):
+                    # The parser reads one line, and has neither alignment nor these commands.
+                    line = re.sub(r"(?<!\\)&|\\\\$", "", row).replace(
+                        "operatorname*", "operatorname"
+                    )
+                    parser.parse(f"${line.replace('texttt', 'text')}$")
+                    parsed += 1
+    assert parsed > 150
 
 
 def test_arguments_are_lists_and_names_are_links(site):
@@ -126,7 +174,7 @@ def test_layers_have_an_equation():
     without = [
         name
         for name in layers.__all__
-        if isinstance(getattr(layers, name), type) and not equations(getattr(layers, name))
+        if isinstance(getattr(layers, name), type) and not blocks(getattr(layers, name))
     ]
     assert not without
 

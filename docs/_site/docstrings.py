@@ -6,6 +6,7 @@ import inspect
 import re
 from collections.abc import Iterator
 
+import formulas
 import keras
 import public_names
 
@@ -51,8 +52,10 @@ def _blocks(lines: list[str]) -> Iterator[list[str]]:
         elif first.startswith("|"):
             yield from _table(block)
         elif block[0].startswith("    ") and not is_in_section:
-            # An equation, or code, as it is written.
-            yield [".. code-block:: none", "", *(f"    {line}" for line in block)]
+            if formulas.is_formula(block):
+                yield [".. math::", "", *(f"    {line}" for line in formulas.latex(block))]
+            else:
+                yield [".. code-block:: none", "", *(f"    {line}" for line in block)]
         elif _SECTION.match(block[0]) and len(block) > 1:
             yield _section(block)
         else:

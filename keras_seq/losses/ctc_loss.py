@@ -25,7 +25,7 @@ _PADDING_LOGIT = -1e8
 class CTCLoss(MaskedLoss):
     """Connectionist temporal classification: loss of labels whose times are unknown.
 
-        loss = -log sum over all alignments a of y of prod over t of P(a_t at frame t)
+        loss = -log sum over the alignments a to y of prod over t of P(a_t at frame t)
 
     An alignment assigns a label or the blank (id 0) to each frame. Merging repetitions and
     dropping blanks turns it into y. The forward algorithm computes the sum in log space; one loop

@@ -25,7 +25,7 @@ class CTCRecognizer(FunctionalModel):
         h^i       = BiRNN(dropout(h^{i-1})), residual from layer 2
         logits    = W h^L + b;  the blank, which is label 0, at padding frames
 
-        P(y | x)  = sum over alignments a of y of prod over t of P(a_t | x)
+        P(y | x)  = sum over the alignments a to y of prod over t of P(a_t | x)
 
     For transcripts in the order of the audio, with training data that has no time stamps. Train it
     with `losses.CTCLoss`; `search.ctc_greedy_search` and `search.ctc_beam_search` decode its

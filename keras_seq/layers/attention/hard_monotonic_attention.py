@@ -32,8 +32,10 @@ class HardMonotonicAttention(WeightArguments):
     s_t is the state of a decoder that has read y_<t. The aligned steps a_t are a Markov chain that
     begins before the first move at step 0 and never moves left:
 
-        window = 0:  P(a_t = j | a_t-1 = k) = exp(s_t W value_j) / sum over i >= k, for j >= k
-        window > 0:  P(a_t = k + m | a_t-1 = k) = softmax(M [s_t; value_k] + d)_m, m <= window
+        window = 0:  P(a_t = j | a_{t-1} = k) = exp(e_j) / sum over i >= k of exp(e_i)
+        window > 0:  P(a_t = k + m | a_{t-1} = k) = softmax(M [s_t; value_k] + d)_m
+
+    Here e_j = s_t W value_j, j >= k and m <= window.
 
     All alignments are summed by dynamic programming, which needs memory for T x S x (S + V)
     numbers: use the layer for short sequences of few symbols, such as inflection or pronunciation.
@@ -176,7 +178,7 @@ class HardMonotonicAttention(WeightArguments):
         return ops.log_softmax(ops.cast(logits, "float32"), axis=-1)
 
     def _moves(self, inputs: Any, move: Any, value_mask: Any) -> Any:
-        """Returns log P(a_t = j | a_t-1 = k), float32 `(B, T, S, S)`, with k before j."""
+        """Returns log P(a_t = j | a_{t-1} = k), float32 `(B, T, S, S)`, with k before j."""
         positions = ops.cumsum(ops.ones_like(move[..., 0], dtype="int32"), axis=1)
         distance = positions[:, None] - positions[:, :, None]  # (B, S, S)
         allowed = distance >= 0
@@ -231,5 +233,5 @@ def _add(tensor: Any, bias: Any) -> Any:
 
 
 def _advance(last: Any, moves: Any) -> Any:
-    """Returns log P(a_t = j) `(..., S)` from log P(a_t-1 = k) and the moves `(..., S, S)`."""
+    """Returns log P(a_t = j) `(..., S)` from log P(a_{t-1} = k) and the moves `(..., S, S)`."""
     return ops.logsumexp(last[..., None] + moves, axis=-2)
