@@ -1,7 +1,8 @@
-"""The script that draws the pictures of the documentation runs, and the pictures are small."""
+"""The scripts that draw the pictures of the documentation run, and the pictures are small."""
 
 import subprocess
 import sys
+import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import pytest
@@ -28,9 +29,37 @@ def test_script_draws_every_picture(tiny_rnn_run, tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.returncode == 0, done.stderr
     drawn = {path.name for path in drawings.iterdir()}
-    assert drawn == {path.name for path in PICTURES.iterdir()}
+    assert drawn == {path.name for path in PICTURES.iterdir() if path.suffix == ".png"}
     for path in drawings.iterdir():
         assert path.read_bytes().startswith(b"\x89PNG")
+
+
+PRINTING = r"""
+import sys, time
+print("first " + 120 * "x")
+for step in range(40):
+    time.sleep(0.01)
+    print(f"\r\x1b[Kstep {step}", end="", flush=True)
+print("\r\x1b[Klast <&>")
+assert sys.stdout.isatty()
+"""
+
+
+@pytest.mark.docs
+def test_recording_shows_each_line_and_the_states_of_a_replaced_line(tmp_path):
+    script = ROOT / "docs" / "make_recording.py"
+    picture = tmp_path / "recording.svg"
+    subprocess.run(
+        [sys.executable, script, picture, sys.executable, "-c", PRINTING],
+        check=True,
+        stdin=subprocess.DEVNULL,
+    )
+    texts = list(ElementTree.parse(picture).iter("{http://www.w3.org/2000/svg}text"))
+    always = [text.text for text in texts if "visibility" not in text.attrib]
+    assert always[1:] == ["first " + 94 * "x", 26 * "x", "last <&>"]
+    passing = [text.text for text in texts if "visibility" in text.attrib]
+    steps = [int(text.removeprefix("step ")) for text in passing]
+    assert steps == sorted(steps) and 10 <= len(steps) <= 24
 
 
 def test_pictures_are_small():
