@@ -1,4 +1,4 @@
-"""Every block of the README and the docs runs, and their generated parts are up to date.
+"""Every block of the README and the docs runs, and the generated pages are up to date.
 
 The blocks run as printed, in order, in a folder with small files under the names that the README
 uses. A command that occurs in several blocks runs once. Three differences keep the tests fast:
@@ -11,10 +11,9 @@ uses. A command that occurs in several blocks runs once. Three differences keep 
 
 Blocks of plain commands run in this process, which saves each command the seconds that TensorFlow
 needs to start. Commands with several processes or devices, and other shell syntax, run in a shell.
-
-`python tests/test_readme.py` regenerates the generated parts.
 """
 
+import importlib
 import os
 import re
 import shlex
@@ -29,7 +28,6 @@ ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
 # Trains and exports the run that most of the other pages use.
 FIRST_MODEL = ROOT / "docs" / "first-model.md"
-PRESETS = ROOT / "docs" / "presets.md"
 DOCUMENTS = list(dict.fromkeys([README, FIRST_MODEL, *sorted((ROOT / "docs").rglob("*.md"))]))
 # Pages with many commands, each with its own test that runs the commands in one process.
 PAGES_WITH_OWN_TESTS = [
@@ -52,8 +50,9 @@ PAGES_WITH_OWN_TESTS = [
         "vectors.md",
     )
 ]
-COMMANDS = ROOT / "docs" / "commands.md"
-SETTINGS = ROOT / "docs" / "settings.md"
+# The script that writes the generated pages.
+sys.path.insert(0, str(ROOT / "docs"))
+generated = importlib.import_module("make_generated_pages")
 
 SMALL = {
     "model.num_encoder_layers": 1,
@@ -100,7 +99,9 @@ def folder(tmp_path_factory):
     (folder / "unseen.tsv").write_text(
         "".join(f"{source}\t{target}\n" for source, target in pairs[60:80]), encoding="utf-8"
     )
-    (folder / "mine.toml").write_text("".join(blocks(PRESETS, "toml")), encoding="utf-8")
+    (folder / "mine.toml").write_text(
+        "".join(blocks(ROOT / "docs" / "presets.md", "toml")), encoding="utf-8"
+    )
 
     programs = folder / "programs"
     programs.mkdir()
@@ -209,164 +210,17 @@ def test_the_readme_is_short():
     assert len(README.read_text(encoding="utf-8").splitlines()) <= 130
 
 
-def click_command():
-    import typer
-
-    from keras_seq_cli.main import app
-
-    return typer.main.get_command(app)
-
-
-def all_commands():
-    """Yields the commands by name; a subcommand is named after its group and itself."""
-    for name, command in click_command().commands.items():
-        yield name, command
-        for inner, one in getattr(command, "commands", {}).items():
-            yield f"{name} {inner}", one
-
-
 def test_every_command_and_option_has_help_and_is_in_the_documents():
-    documents = "".join(path.read_text(encoding="utf-8") for path in DOCUMENTS if path != COMMANDS)
-    for name, command in all_commands():
+    documents = "".join(
+        path.read_text(encoding="utf-8") for path in DOCUMENTS if path.name != "commands.md"
+    )
+    for name, command in generated.all_commands():
         assert command.help, name
         assert f"keras-seq {name}" in documents
         for parameter in command.params:
             assert getattr(parameter, "help", None), f"{name}: {parameter.name}"
 
 
-def rendered_commands():
-    """Renders the help of every command for a terminal of 100 columns."""
-    parts = ["# Commands\n\nWritten by `python tests/test_readme.py`.\n"]
-    for name in ("", *(name for name, _ in all_commands())):
-        title = f"keras-seq {name}".strip()
-        result = subprocess.run(
-            [sys.executable, "-m", "keras_seq", *name.split(), "--help"],
-            env={**os.environ, "COLUMNS": "100", "TERM": "dumb"},
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        lines = "\n".join(line.rstrip() for line in result.stdout.strip("\n").split("\n"))
-        parts.append(f"\n## {title}\n\n```\n{lines}\n```\n")
-    return "".join(parts)
-
-
-def rendered_settings():
-    """Renders a table of settings for each section."""
-    from keras_seq.settings import (
-        FAMILIES,
-        TASKS,
-        DataSettings,
-        ScoreSettings,
-        SearchSettings,
-        Settings,
-        TokenizerSettings,
-        TrainingSettings,
-    )
-
-    sections = {
-        "data": DataSettings,
-        "tokenizer": TokenizerSettings,
-        **{f"model, with `model.family = '{name}'`": kind for name, kind in FAMILIES.items()},
-        "training": TrainingSettings,
-        "search": SearchSettings,
-        "score": ScoreSettings,
-    }
-    task, seed = Settings.model_fields["task"], Settings.model_fields["seed"]
-    parts = [
-        "# Settings\n\nWritten by `python tests/test_readme.py`. A preset changes some of the "
-        "defaults; `settings.toml` in a run has what was used.\n\n"
-        f"`task` ({task.default}; or {', '.join(list(TASKS)[1:])}): {task.description}\n\n"
-        f"`seed` ({seed.default}): {seed.description}\n"
-    ]
-    for title, section in sections.items():
-        parts.append(f"\n## {title}\n\n| key | default | |\n|---|---|---|\n")
-        prefix = title.split(",")[0]
-        nested = []
-        for key, field in section.model_fields.items():
-            if field.description is None:
-                nested.append(f"`{prefix}.{key}.*`")
-                continue
-            default = "none" if field.default is None else str(field.default).lower()
-            default = "a space" if default == " " else default
-            parts.append(f"| `{prefix}.{key}` | {default} | {field.description} |\n")
-        if nested:
-            parts.append(f"\n{' and '.join(nested)}: the same settings for one side alone.\n")
-    return "".join(parts)
-
-
-def rendered_presets():
-    from keras_seq.settings import PRESETS, load_settings
-
-    lines = ["| preset | model |\n|---|---|\n"]
-    for name in PRESETS:
-        if name == "demo":
-            continue
-        settings = load_settings(preset=name)
-        model = settings.model
-        if hasattr(model, "feedforward_units"):
-            layers = getattr(model, "num_layers", None)
-            if layers is None:
-                layers = f"{model.num_encoder_layers} + {model.num_decoder_layers}"
-            shape = (
-                f"Transformer, {layers} layers, width {model.units}, feed-forward "
-                f"{model.feedforward_units}, {model.num_heads} heads"
-            )
-        elif hasattr(model, "encoder_units"):
-            shape = (
-                f"{model.cell.upper()}, encoder 2 x {model.encoder_units}, "
-                f"decoder {model.decoder_units}"
-            )
-            shape += ", with attention" if hasattr(model, "attention") else ""
-        elif hasattr(model, "cell"):
-            both = ", in both directions" if settings.task in ("classify", "tag", "speech") else ""
-            shape = f"{model.cell.upper()}, {model.num_layers} x {model.units}{both}"
-        elif hasattr(model, "widths"):
-            shape = (
-                f"{model.members} x {model.filters} filters of the widths "
-                f"{', '.join(map(str, model.widths))} over words and their characters"
-            )
-        elif hasattr(model, "kernel_size"):
-            shape = f"GRU, {model.num_layers} x {model.units}, over a causal convolution"
-        else:
-            shape = f"mean of embeddings, width {model.embedding_units}"
-        kind = "" if settings.task == "translate" else f"{KINDS[settings.task]}: "
-        lines.append(f"| `{name}` | {kind}{shape} |\n")
-    return "".join(lines)
-
-
-KINDS = {
-    "language-model": "language model",
-    "classify": "classifier",
-    "tag": "tagger",
-    "vae": "variational autoencoder",
-    "speech": "speech recognizer",
-    "wake-word": "wake word detector",
-}
-
-
-def with_presets(page):
-    table = f"<!-- presets -->\n{rendered_presets()}<!-- end -->"
-    return re.sub(r"<!-- presets -->\n.*?<!-- end -->", lambda _: table, page, flags=re.DOTALL)
-
-
-AGAIN = "python tests/test_readme.py writes it anew"
-
-
-@pytest.mark.docs
-def test_generated_command_reference_is_up_to_date():
-    assert COMMANDS.read_text(encoding="utf-8") == rendered_commands(), AGAIN
-
-
-def test_generated_settings_reference_is_up_to_date():
-    assert SETTINGS.read_text(encoding="utf-8") == rendered_settings(), AGAIN
-
-
-def test_generated_presets_table_is_up_to_date():
-    assert rendered_presets() in PRESETS.read_text(encoding="utf-8"), AGAIN
-
-
-if __name__ == "__main__":
-    COMMANDS.write_text(rendered_commands(), encoding="utf-8")
-    SETTINGS.write_text(rendered_settings(), encoding="utf-8")
-    PRESETS.write_text(with_presets(PRESETS.read_text(encoding="utf-8")), encoding="utf-8")
+def test_generated_pages_are_up_to_date():
+    for path, text in generated.pages().items():
+        assert path.read_text(encoding="utf-8") == text, "python docs/make_generated_pages.py"

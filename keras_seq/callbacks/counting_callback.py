@@ -4,6 +4,8 @@ from typing import Any
 
 import keras
 
+from keras_seq import backend
+
 
 class CountingCallback(keras.callbacks.Callback):
     """Abstract base class of callbacks that count updates.
@@ -58,25 +60,28 @@ class CountingCallback(keras.callbacks.Callback):
 class LossCallback(CountingCallback):
     """Abstract base class of callbacks that report the mean loss since their last report."""
 
-    _last_loss = (0, 0.0)
+    _last_loss = (0.0, 0.0)
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         super().on_epoch_begin(epoch, logs)
-        self._last_loss = (0, 0.0)
+        self._last_loss = (0.0, 0.0)
 
-    def _recent_loss(self, batch: int, logs: Any) -> float | None:
-        """The mean loss of the batches since the last call, None if `fit` reports no loss.
+    def _recent_loss(self, logs: Any) -> float | None:
+        """The mean loss of the rows since the last call, None if `fit` reports no loss.
 
-        `fit` reports the mean since the start of the epoch. If `ExactCheckpoint` has resumed within
-        an epoch, `batches_before` is the number of earlier batches that this mean includes.
+        `fit` reports the mean since the start of the epoch, in which each batch counts by its
+        number of rows. The sums behind this mean give the mean of the last batches.
         """
         mean = (logs or {}).get("loss")
-        if mean is None:
-            return None
-        count = self.params.get("batches_before", 0) + batch + 1
-        last_count, last_mean = self._last_loss
-        self._last_loss = (count, mean)
-        return (mean * count - last_mean * last_count) / (count - last_count)
+        trackers = [metric for metric in self.model.metrics if metric.name == "loss"]
+        if mean is None or not trackers:
+            return mean
+        total, rows = (
+            float(backend.to_numpy(variable)) for variable in (trackers[0].total, trackers[0].count)
+        )
+        last_total, last_rows = self._last_loss
+        self._last_loss = (total, rows)
+        return (total - last_total) / (rows - last_rows) if rows > last_rows else mean
 
 
 class PeriodicCallback(CountingCallback):

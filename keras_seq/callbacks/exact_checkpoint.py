@@ -180,8 +180,6 @@ class ExactCheckpoint(CountingCallback):
                 "`fit` `initial_epoch=checkpoint.epoch`."
             )
         self._within_epoch = self.step % self.steps_per_epoch != 0
-        # All callbacks share `params`; `LossCallback` reads this entry.
-        self.params["batches_before"] = self.step % self.steps_per_epoch
         if self._within_epoch and self.step == self._first_step:
             specs = {"metrics": specs_of(metric_arrays(self.model))}
             arrays = self.store.load(specs, self.step).tensors["metrics"]

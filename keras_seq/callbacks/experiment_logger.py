@@ -47,7 +47,7 @@ class ExperimentLogger(LossCallback):
             return
         rate = float(keras.ops.convert_to_numpy(self.model.optimizer.learning_rate))
         values = {"training/learning_rate": rate}
-        loss = self._recent_loss(batch, logs)
+        loss = self._recent_loss(logs)
         if loss is not None:
             values["training/loss"] = float(loss)
         self.write(values)

@@ -70,7 +70,7 @@ class Progress(LossCallback):
             return
         now = time.monotonic()
         if now - self._last >= self.seconds:
-            self._print(now, self._recent_loss(batch, logs))
+            self._print(now, self._recent_loss(logs))
 
     def on_train_end(self, logs: Any = None) -> None:
         self.finish_line()

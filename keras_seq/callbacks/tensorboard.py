@@ -75,7 +75,7 @@ class TensorBoard(LossCallback):
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         super().on_train_batch_end(batch, logs)
         if self._due(self.every):
-            self._write_scalars(self._recent_loss(batch, logs))
+            self._write_scalars(self._recent_loss(logs))
         if self._due(self.show_every):
             self._show()
 

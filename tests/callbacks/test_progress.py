@@ -46,6 +46,22 @@ class Pace(keras.callbacks.Callback):
         time.sleep(self.seconds)
 
 
+class Batches(keras.utils.PyDataset):
+    """The rows in batches of the given sizes."""
+
+    def __init__(self, *sizes):
+        super().__init__()
+        self.ends = np.cumsum(sizes)
+        self.sizes = sizes
+
+    def __len__(self):
+        return len(self.sizes)
+
+    def __getitem__(self, index):
+        rows = slice(self.ends[index] - self.sizes[index], self.ends[index])
+        return X[rows], Y[rows]
+
+
 def fit(*callbacks, epochs=1):
     model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
     # With a learning rate of 0, the batch losses can be computed after training.
@@ -73,6 +89,18 @@ def test_progress_prints_a_line_for_each_update_but_the_first():
         assert 0 < float(line["tokens"].replace(",", "")) <= 500
         assert float(line["rate"]) == 0
     assert float(lines[-1]["left"]) == 0
+
+
+def test_progress_loss_is_right_when_batches_differ_in_size():
+    stream = io.StringIO()
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+    model.compile(keras.optimizers.SGD(0.0), "mse")
+    progress = Progress(seconds=1e-9, stream=stream)
+    model.fit(Batches(1, 5, 2, 4), shuffle=False, verbose=0, callbacks=[progress])
+    squares = ((model.predict(X, verbose=0) - Y) ** 2)[:, 0]
+    lines = [LINE.fullmatch(line) for line in stream.getvalue().splitlines()]
+    expected = [squares[:6].mean(), squares[6:8].mean(), squares[8:12].mean()]
+    np.testing.assert_allclose([float(line["loss"]) for line in lines], expected, atol=2e-3)
 
 
 def test_progress_loss_restarts_with_each_epoch():
