@@ -51,6 +51,7 @@ from keras_seq.layers.sampling.samplers import (
 from keras_seq.layers.speech.ctc_logits import CTCLogits
 from keras_seq.layers.speech.log_mel_spectrogram import LogMelSpectrogram
 from keras_seq.layers.speech.random_noise import RandomNoise
+from keras_seq.layers.speech.random_speed import RandomSpeed
 from keras_seq.layers.speech.spec_augment import SpecAugment
 from keras_seq.layers.speech.strided_convolution import StridedConvolution
 from keras_seq.layers.transformer.decoder_block import TransformerDecoderBlock
@@ -92,6 +93,7 @@ __all__ = [
     "PointerGenerator",
     "RNN",
     "RandomNoise",
+    "RandomSpeed",
     "RelativePosition",
     "ReparameterizedSampling",
     "ResidualCell",

@@ -52,6 +52,8 @@ class AttentionRecognizer(AttentiveModel):
         attention_dropout: Float in [0, 1), on attention weights.
         augmentation: Optional layer such as `SpecAugment`, which changes the normalized features
             in training.
+        speed: Optional layer such as `RandomSpeed`, which changes the samples and their number in
+            training.
         ctc: Whether the model has `with_ctc`, to train the encoder by connectionist temporal
             classification as well, which makes its attention monotonic.
         seed: Optional integer, makes the dropout reproducible.
@@ -110,6 +112,7 @@ class AttentionRecognizer(AttentiveModel):
         dropout: float = 0.2,
         attention_dropout: float = 0.0,
         augmentation: Any = None,
+        speed: Any = None,
         ctc: bool = False,
         seed: int | None = None,
         **kwargs: Any,
@@ -136,7 +139,7 @@ class AttentionRecognizer(AttentiveModel):
         decoder = AttentionalDecoder(embedding, target_dropout, self._arguments, seeds)
         layers = make_bidirectional_layers(cell, num_encoder_layers, encoder_units, dtype)
 
-        source, x, mask = audio_inputs(features)
+        source, x, mask = audio_inputs(features, speed=speed)
         target = token_input("target")
         x = LayerNormalization(epsilon=1e-3, dtype=dtype, name="normalization")(x)
         if augmentation is not None:

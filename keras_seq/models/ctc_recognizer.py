@@ -48,6 +48,8 @@ class CTCRecognizer(FunctionalModel):
         dropout: Float in [0, 1), on the inputs of each recurrent layer and of the last layer.
         augmentation: Optional layer such as `SpecAugment`, which changes the normalized features
             in training.
+        speed: Optional layer such as `RandomSpeed`, which changes the samples and their number in
+            training.
         seed: Optional integer, makes the dropout reproducible.
         **kwargs: `name`, and `dtype`, the policy of all layers.
 
@@ -91,6 +93,7 @@ class CTCRecognizer(FunctionalModel):
         units: int = 128,
         dropout: float = 0.1,
         augmentation: Any = None,
+        speed: Any = None,
         seed: int | None = None,
         **kwargs: Any,
     ) -> None:
@@ -102,7 +105,7 @@ class CTCRecognizer(FunctionalModel):
         def drop(x: Any, name: str) -> Any:
             return keras.layers.Dropout(dropout, seed=seeds.pop(), dtype=dtype, name=name)(x)
 
-        inputs, x, mask = audio_inputs(features)
+        inputs, x, mask = audio_inputs(features, speed=speed)
         # One step of padding, because recurrent layers fail on empty sequences.
         x = ops.pad(x, [[0, 0], [0, 1], [0, 0]])
         mask = ops.pad(mask, [[0, 0], [0, 1]])

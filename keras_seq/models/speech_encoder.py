@@ -12,21 +12,29 @@ from keras_seq.models.recurrent_encoder import join_directions
 # Shape letters: B batch, N samples, S steps, D features, U units.
 
 
-def audio_inputs(features: Any, noise: Any = None) -> tuple[dict[str, Any], Any, Any]:
+def audio_inputs(
+    features: Any, noise: Any = None, speed: Any = None
+) -> tuple[dict[str, Any], Any, Any]:
     """Makes the symbolic source `(B, ...)`, its features `(B, S, D)` and their mask `(B, S)`.
 
     `features` is a layer such as `LogMelSpectrogram`, which computes features and, by
     `compute_mask`, their mask from a dict of `samples` `(B, N)` and `lengths` `(B,)`; or a positive
     integer D, if the source is a dict of `features` and `lengths`. Otherwise raises ValueError.
-    `noise` is a layer from the dict to other samples.
+    `noise` is a layer from the dict to other samples; `speed`, from the dict to other samples and
+    lengths.
     """
     lengths = keras.Input((), dtype="int32", name="lengths")
     if isinstance(features, keras.layers.Layer):
         source = {"samples": keras.Input((None,), name="samples"), "lengths": lengths}
-        heard = source if noise is None else {**source, "samples": noise(source)}
-        return source, features(heard), features.compute_mask(source)
-    if noise is not None:
-        raise ValueError("`noise` changes samples, but the source consists of features.")
+        heard = source
+        if speed is not None:
+            heard = dict(zip(("samples", "lengths"), speed(heard), strict=True))
+        if noise is not None:
+            heard = {**heard, "samples": noise(heard)}
+        return source, features(heard), features.compute_mask(heard)
+    for name, layer in {"noise": noise, "speed": speed}.items():
+        if layer is not None:
+            raise ValueError(f"`{name}` changes samples, but the source consists of features.")
     if not isinstance(features, int) or features < 1:
         raise ValueError(
             "`features` must be a layer that makes features of samples, such as "

@@ -251,13 +251,13 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
     "speech-ctc": {
         "task": "speech",
-        "model": model_values("speech-ctc"),
+        "model": model_values("speech-ctc", speed_change=0.1),
         "training": training_values(0.002, 200, 200_000, ema=0.99, every=100, label_smoothing=0.0),
         "search": {"beam_size": 10},
     },
     "speech-attention": {
         "task": "speech",
-        "model": model_values("speech-attention"),
+        "model": model_values("speech-attention", speed_change=0.1),
         "training": training_values(0.002, 200, 200_000, ema=0.99, every=100, label_smoothing=0.0),
         "search": {"beam_size": 4, "max_length_ratio": 0.0},
     },

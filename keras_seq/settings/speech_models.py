@@ -19,6 +19,9 @@ class SpeechSettings(ModelSection):
     frequency_width: int = a_number(8, 0, 1024, "Most features in a masked band.")
     time_masks: int = a_number(2, 0, 100, "Random spans of time masked in training.")
     time_share: float = a_share(0.05, "Largest share of a recording in a masked span.")
+    speed_change: float = a_share(
+        0.0, "Largest relative change of the speed of recordings in training."
+    )
 
     def feature_arguments(self) -> dict[str, Any]:
         """Keyword arguments of `LogMelSpectrogram`."""

@@ -39,7 +39,7 @@ class Speech(SoundTask):
         return SoundEncoder(target, folders, rate, data.max_seconds, data.max_target_length)
 
     def model(self, settings: Settings, source_size: int, target_size: int, dtype: Any) -> Any:
-        from keras_seq.layers import LogMelSpectrogram, SpecAugment
+        from keras_seq.layers import LogMelSpectrogram, RandomSpeed, SpecAugment
 
         section: Any = settings.model
         features = LogMelSpectrogram(
@@ -48,9 +48,10 @@ class Speech(SoundTask):
         augmentation = SpecAugment(
             **section.augmentation_arguments(), dtype=dtype, name="augmentation"
         )
-        return make_model(
-            settings, target_size, features=features, augmentation=augmentation, dtype=dtype
-        )
+        layers = {"features": features, "augmentation": augmentation}
+        if section.speed_change:
+            layers["speed"] = RandomSpeed(section.speed_change, dtype=dtype, name="speed")
+        return make_model(settings, target_size, **layers, dtype=dtype)
 
     def objective(self, settings: Settings) -> Any:
         from keras_seq.training.speech_objective import AttentionObjective, CTCObjective

@@ -38,6 +38,12 @@ def frames(layer, arrays):
     return layer({"samples": arrays["inputs"], "lengths": lengths_of(arrays["mask"])})
 
 
+def heard(layer, arrays):
+    """Returns the samples and drops their number."""
+    samples, _ = frames(layer, arrays)
+    return samples
+
+
 def pieces(layer, arrays):
     """Reads a stream of two samples at a time."""
     samples, outputs = arrays["inputs"], []
@@ -95,6 +101,16 @@ ROWS: list[Row] = [
         masks={"mask": "S"},
         outputs=["BS"],
         call=frames,
+        float32_outputs=[0],
+        masked_by_lengths=True,
+    ),
+    Row(
+        "RandomSpeed",
+        make=layers.RandomSpeed,
+        inputs={"inputs": "BS"},
+        masks={"mask": "S"},
+        outputs=["BS"],
+        call=heard,
         float32_outputs=[0],
         masked_by_lengths=True,
     ),
