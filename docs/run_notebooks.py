@@ -44,15 +44,15 @@ def _tidy(outputs):
     """Joins the lines of an output, and leaves out most of the progress."""
     kept = []
     for output in outputs:
-        if output.output_type == "stream":
-            # Of a line that was written again and again, the last state counts.
-            output.text = re.sub(r"[^\n]*\r(?!\n)", "", output.text)
-            if kept and kept[-1].output_type == "stream" and kept[-1].name == output.name:
-                kept[-1].text += output.text
-                continue
-        kept.append(output)
+        last = kept[-1] if kept else None
+        if last and last.output_type == output.output_type == "stream" and last.name == output.name:
+            last.text += output.text
+        else:
+            kept.append(output)
     for output in kept:
         if output.output_type == "stream":
+            # A progress line is written again and again in place; only its last state is kept.
+            output.text = re.sub(r"[^\n]*\r(?!\n)", "", output.text)
             output.text = LOG_LINE.sub("", output.text)
             lines = output.text.split("\n")
             if len(lines) > 2 * SHOWN + 1:
