@@ -18,7 +18,7 @@ from filelock import FileLock
 from keras_seq.run import Run
 from keras_seq.settings import load_settings
 
-# Workers whose libraries each start a thread for every core wait for each other: on a busy machine, a
+# Workers whose libraries start a thread for every core wait for each other. On a busy machine, a
 # translation by PyTorch took 118 seconds of CPU time with two threads and 14 seconds with one.
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
