@@ -15,7 +15,7 @@ def add_model(folder, name, run):
         "task": "dates to ISO 8601",
         "data": "made for this test",
         "license": "CC0",
-        "citation": "nobody 2020",
+        "citation": "Doe 2020",
         "metric": "exact",
         "score": 12.5,
         "examples": 1200,

@@ -143,11 +143,12 @@ keras-seq {shlex.join(words)}
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("folder", type=Path, help="the folder to write")
-    parser.add_argument("names", nargs="*", metavar="NAME", help="models; all by default")
-    parser.add_argument("--data", type=Path, help="the folder of data")
     parser.add_argument(
-        "--set", action="append", default=[], dest="settings", help="a setting, for a trial"
+        "names", nargs="*", metavar="NAME", help=f"{', '.join(RECIPES)}; all by default"
     )
+    parser.add_argument("--data", type=Path, help="the folder of data")
+    settings = {"metavar": "KEY=VALUE", "help": "a setting, such as training.max_steps=2"}
+    parser.add_argument("--set", action="append", default=[], dest="settings", **settings)
     options = parser.parse_args()
     if unknown := sorted(set(options.names) - set(RECIPES)):
         parser.error(f"unknown: {', '.join(unknown)}; expected names of: {', '.join(RECIPES)}")
@@ -159,7 +160,7 @@ def main() -> None:
 
 
 def write_entry(path: Path, name: str, model: PretrainedModel) -> None:
-    """Adds a model to an index, or replaces it. The order is that of `RECIPES`."""
+    """Adds a model to an index, or replaces it. The index has the order of `RECIPES`."""
     found: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.exists() else {}
     found[name] = model._asdict()
     ordered = {name: found[name] for name in RECIPES if name in found}

@@ -11,9 +11,9 @@ from keras_seq.run.pretrained_models import PREFIX, pretrained_models
 def names() -> dict[str, str]:
     """Returns the trained models by name, each with a line about it.
 
-    The line has the task, the data with its license and citation, the score and the size. If
-    the variable KERAS_SEQ_PRETRAINED names a folder, the models are those of this folder, otherwise
-    those of the Hugging Face Hub. `tools/make_pretrained.py` in the sources builds a folder.
+    The line has the task, the data with its license and citation, the score and the size. The
+    models are in the folder that the variable KERAS_SEQ_PRETRAINED names, or on the Hugging Face
+    Hub if the variable is not set. `tools/make_pretrained.py` in the sources builds a folder.
 
     Raises:
         InputError: If the folder has no valid index.

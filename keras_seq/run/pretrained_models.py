@@ -17,7 +17,7 @@ PREFIX = "pretrained:"
 VARIABLE = "KERAS_SEQ_PRETRAINED"
 SCRIPT = "tools/make_pretrained.py"
 INDEX = "index.json"
-# The index of the models on the Hub: that of the folder that was uploaded.
+# The index of the models on the Hub, a copy of the index of the folder that was uploaded.
 _HUB_INDEX = Path(__file__).with_name("pretrained_models.json")
 _HUB = "hf://keras-seq"
 _MAX_INDEX_BYTES = 1 << 20
@@ -67,7 +67,7 @@ def is_pretrained_name(path: str | os.PathLike[str]) -> TypeGuard[str]:
 
 
 def pretrained_models() -> dict[str, PretrainedModel]:
-    """Returns the models by name: those of the folder in KERAS_SEQ_PRETRAINED, or of the Hub.
+    """Returns the models by name, in the folder that KERAS_SEQ_PRETRAINED names or on the Hub.
 
     Raises InputError if the folder has no valid index.
     """
@@ -101,10 +101,9 @@ def find_pretrained(text: str) -> Path:
     name, folder = text.removeprefix(PREFIX), _folder()
     models = pretrained_models()
     if name not in models:
-        known = ", ".join(models) or "none"
-        place = folder or "the collection"
         raise InputError(
-            f"{text}: {place} has no such model, expected one of: {known}; {_advice(name)}"
+            f"{text}: {folder or 'the collection'} has no such model, expected one of: "
+            f"{', '.join(models)}; `python {SCRIPT} --help` lists the models that can be built"
         )
     directory = _download(name, models[name]) if folder is None else folder / name
     if not directory.is_dir():

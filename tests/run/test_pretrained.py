@@ -30,7 +30,7 @@ def folder(tiny_run, tmp_path, monkeypatch):
 
 def test_names_have_a_line_with_task_data_license_citation_score_and_size(folder):
     line = (
-        "dates to ISO 8601; made for this test; license of the data: CC0; nobody 2020; "
+        "dates to ISO 8601; made for this test; license of the data: CC0; Doe 2020; "
         "exact match 12.50 on 1,200 examples; 2.3 MB"
     )
     assert keras_seq.pretrained.names() == {"dates": line}
@@ -76,7 +76,7 @@ def test_a_wrong_name_is_answered_with_the_names(folder, keras_seq_command):
     done = keras_seq_command("translate", "pretrained:date", "x")
     assert done.code == 2
     assert f"pretrained:date: {folder} has no such model, expected one of: dates;" in done.error
-    assert "python tools/make_pretrained.py FOLDER date, then set" in done.error
+    assert "`python tools/make_pretrained.py --help` lists" in done.error
 
 
 def damage(path):
