@@ -30,9 +30,9 @@ def load(name: str, **options: Any) -> Any:
     """Loads a trained model.
 
     Args:
-        name: A name of `names()`. Commands and the method `load` of each predictor take it as
+        name: A name of `names()`. Commands, `Translator.load` and the other predictors take it as
             `pretrained:NAME`.
-        **options: Options of the method `load` of the predictor, such as `beam_size=1`.
+        **options: Options of `Translator.load` or of the other predictor, such as `beam_size=1`.
 
     Returns:
         The predictor for the task of the model, such as a `Translator` or a `Classifier`.
