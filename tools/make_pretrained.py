@@ -4,10 +4,10 @@
 
 FOLDER/NAME is a run with one checkpoint and a model card, and FOLDER/index.json lists all models
 with their scores and the SHA-256 of their files. DATA is the folder with the files that
-`benchmarks/public/tasks.py` names; only `dates` does without. Each model is trained with the
-defaults of `keras-seq train` and scored on the validation file; no test file is read. FOLDER/.work
-keeps the trainings: the same command resumes an interrupted one. A model of more than 10 MB is an
-error.
+`benchmarks/public/tasks.py` names; `dates` needs no data. Each model is trained with the defaults
+of `keras-seq train`, except for the settings in `pretrained_recipes.py`, and scored on the
+validation file. No test file of a public task is read. A model of more than 10 MB is an error.
+FOLDER/.work keeps the trainings, so the same command resumes an interrupted one.
 
 To publish the models: upload each to the Hub as keras-seq/NAME, and copy FOLDER/index.json to
 keras_seq/run/pretrained_models.json.
@@ -83,18 +83,21 @@ def make(name: str, folder: Path, data: Path | None, settings: list[str]) -> Pre
     recipe, work, directory = RECIPES[name], folder / ".work" / name, folder / name
     work.mkdir(parents=True, exist_ok=True)
     train, evaluate = commands(recipe, work, data)
-    options = [word for setting in settings for word in ("--set", setting)]
+    options = [word for one in (*recipe.settings, *settings) for word in ("--set", one)]
     if not (work / "run" / "result.json").exists():
         # `keras-seq train` resumes; the demo starts again.
         keras_seq([*train, *options, *(["--overwrite"] if train[0] == "demo" else [])])
     evaluation = json.loads(keras_seq([*evaluate, "--json"]))
-    shutil.rmtree(directory, ignore_errors=True)
+    shutil.rmtree(work / "copy", ignore_errors=True)
     run = Run.open(work / "run")
-    copy = public_copy(run, directory)
+    copy = public_copy(run, work / "copy")
     card = card_head(run, recipe.model_license, recipe.language)
     card += public_card(run, f"{PREFIX}{name}") + _card_end(recipe, [*train, *options])
     copy.write_card(card)
     copy.unlock()
+    size = checked_size(copy.path)
+    shutil.rmtree(directory, ignore_errors=True)
+    copy.path.rename(directory)
     return PretrainedModel(
         task=recipe.task,
         data=recipe.data,
@@ -103,7 +106,7 @@ def make(name: str, folder: Path, data: Path | None, settings: list[str]) -> Pre
         metric=recipe.metric,
         score=evaluation["metrics"][recipe.metric]["value"],
         examples=evaluation["lines"],
-        size=checked_size(directory),
+        size=size,
         digest=digest(directory),
         shared=recipe.model_license is not None,
     )

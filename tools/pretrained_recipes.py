@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 _WIKTIONARY = "CC BY-SA 3.0 (text of Wiktionary)"
 _NONE = "none stated"
+# The default for small data is an ensemble of four models of more than 5 MB each.
+_ONE_MEMBER = ("model.members=1",)
 
 
 class Recipe(NamedTuple):
@@ -22,6 +24,7 @@ class Recipe(NamedTuple):
         language: The language of the output, as the Hub names it, or None.
         public_task: The name of the task in `benchmarks/public/tasks.py`; None for the corpus of
             `keras-seq demo`.
+        settings: Settings that replace the defaults, to keep the model below 10 MB.
     """
 
     task: str
@@ -32,6 +35,7 @@ class Recipe(NamedTuple):
     model_license: str | None
     language: str | None
     public_task: str | None
+    settings: tuple[str, ...] = ()
 
 
 def _pronunciation(language: str, code: str, data: str, citation: str, task: str) -> Recipe:
@@ -92,6 +96,7 @@ RECIPES = {
         None,
         "en",
         "trec",
+        _ONE_MEMBER,
     ),
     "sentiment-sst2": Recipe(
         "English sentences of film reviews to 0 negative or 1 positive",
@@ -102,6 +107,7 @@ RECIPES = {
         None,
         "en",
         "sst2",
+        _ONE_MEMBER,
     ),
     "parts-of-speech": Recipe(
         "English words to universal parts of speech",
