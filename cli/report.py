@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -35,8 +34,8 @@ def report(
     from keras_seq.run import Run
     from keras_seq.runtime.threads import configure_threads, usable_cores
 
-    path = output or str(Path(run) / "report.html")
     opened = Run.open(run, notice=notice)
+    path = output or str(opened.path / "report.html")
     opened.require_weights(which)
     check_writable(path)
     sources, references, name = None, None, None

@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from keras_seq import metrics as metrics
     from keras_seq import models as models
     from keras_seq import preparation as preparation
+    from keras_seq import pretrained as pretrained
     from keras_seq import run as run
     from keras_seq import runtime as runtime
     from keras_seq import schedules as schedules

@@ -25,6 +25,7 @@ TOO_LONG = {
     "keras_seq.estimators.estimator",
     "keras_seq.evaluation.evaluating",
     "keras_seq.inference.generator",
+    "keras_seq.pretrained.loading",
     "keras_seq.run.sharing",
     "keras_seq.training.trainer",
     "keras_seq.inference.translator",

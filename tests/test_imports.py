@@ -99,6 +99,7 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
         ABOVE_RUN | {"serving", "training"},
         {"keras", "matplotlib", "numpy", "soundfile"},
     ),
+    "pretrained": ({"estimators", "run"}, set()),
     # Each worker imports what it needs; the coordinating process needs no Keras.
     "jobs": (ABOVE_RUN | {"serving"}, {"numpy", "ray"}),
     # Graph files are read without TensorFlow, before it is imported.
@@ -116,6 +117,7 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
             "estimators",
             "jobs",
             "metrics",
+            "pretrained",
             "run.averaging",
             "serving",
             "tasks",

@@ -15,7 +15,7 @@ import environments
 import recordings
 import translations
 from peers import PEERS
-from tasks import PublicTask, Row, read, read_lines, read_text
+from tasks import PublicTask, Row, read, read_lines, read_text, train_options
 
 HERE = pathlib.Path(__file__).resolve().parent
 OURS = "keras-seq"
@@ -75,19 +75,10 @@ def predict(
 def _ours(
     task: PublicTask, data: pathlib.Path, work: pathlib.Path, seed: int, smoke: bool
 ) -> Predictions:
-    train, valid, test = (data / f"{name}.tsv.gz" for name in task.files)
-    files = "pairs" if task.kind == "transduce" else "labeled"
     run = work / "run"
     keras_seq = [sys.executable, "-m", "keras_seq"]
-    seconds = _seconds(
-        [
-            *keras_seq,
-            *("train", str(run), f"--{files}", str(train), f"--valid-{files}", str(valid)),
-            *("--seed", str(seed)),
-            *task.options,
-            *(SMALL if smoke else ()),
-        ]
-    )
+    train = [*keras_seq, "train", str(run), *train_options(task, data, work)]
+    seconds = _seconds([*train, "--seed", str(seed), *(SMALL if smoke else ())])
     texts, output = work / "texts.txt", work / "predicted.txt"
     _write(texts, [_text(task, row) for row in read(data, task.files[2])])
     command = {"classify": "classify", "tag": "tag", "transduce": "translate"}[task.kind]
@@ -136,11 +127,10 @@ def _peer_command(
 def _our_model_of_text(
     task: PublicTask, data: pathlib.Path, work: pathlib.Path, seed: int
 ) -> Predictions:
-    train, valid, test = (str(data / f"{name}.gz") for name in task.files)
-    run = str(work / "run")
+    run, test = str(work / "run"), str(data / f"{task.files[2]}.gz")
     keras_seq = [sys.executable, "-m", "keras_seq"]
-    files = ("--text", train, "--valid-text", valid, "--seed", str(seed))
-    seconds = _seconds([*keras_seq, "train", run, *files, *task.options])
+    train = [*keras_seq, "train", run, *train_options(task, data, work)]
+    seconds = _seconds([*train, "--seed", str(seed)])
     evaluate = [*keras_seq, "evaluate", run, "--text", test, "-m", "bits_per_character", "--json"]
     answer = subprocess.run(evaluate, capture_output=True, check=True)
     bits = json.loads(answer.stdout)["metrics"]["bits_per_character"]["value"]
@@ -156,10 +146,9 @@ def _our_listener(
     wake = task.options[1] == "wake-word"
     if not note.exists():
         recordings.unpack(data / "digits.zip", folder)
-        train, valid = (folder / f"{'wake-' * wake}{part}.tsv" for part in task.files[:2])
-        keras_seq = [sys.executable, "-m", "keras_seq", "train", str(folder / "run")]
-        files = ("--data", str(train), "--valid-data", str(valid), "--seed", str(seed))
-        note.write_text(json.dumps(_seconds([*keras_seq, *files, *task.options])))
+        train = [sys.executable, "-m", "keras_seq", "train", str(folder / "run")]
+        options = [*train_options(task, data, folder), "--seed", str(seed)]
+        note.write_text(json.dumps(_seconds([*train, *options])))
     part = task.files[2]
     if wake:
         streams, others = recordings.write_streams(folder, part, seed)

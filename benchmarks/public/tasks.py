@@ -122,6 +122,34 @@ TASKS = (
 )
 
 
+def train_options(task: PublicTask, data: pathlib.Path, recordings: pathlib.Path) -> list[str]:
+    """Returns the options of `keras-seq train` for a task, with its files.
+
+    `recordings` is the folder that `recordings.unpack` filled, for tasks of the kind "listen".
+    """
+    options = []
+    for prefix, file in zip(("--", "--valid-"), task.files, strict=False):
+        for name, path in file_options(task, file, data, recordings).items():
+            options += [f"{prefix}{name}", str(path)]
+    return [*options, *task.options]
+
+
+def file_options(
+    task: PublicTask, file: str, data: pathlib.Path, recordings: pathlib.Path
+) -> dict[str, pathlib.Path]:
+    """Returns one of the files of a task by the option of `keras-seq train` that takes it."""
+    if task.kind == "translate":
+        sides = zip(("source", "target"), task.languages, strict=True)
+        return {side: data / f"{file}.{language}.gz" for side, language in sides}
+    if task.kind == "write":
+        return {"text": data / f"{file}.gz"}
+    if task.kind == "listen":
+        wake = "wake-" if "wake-word" in task.options else ""
+        return {"data": recordings / f"{wake}{file}.tsv"}
+    name = "pairs" if task.kind == "transduce" else "labeled"
+    return {name: data / f"{file}.tsv.gz"}
+
+
 def read_lines(data: pathlib.Path, name: str) -> list[str]:
     return read_text(data, name).split("\n")[:-1]
 

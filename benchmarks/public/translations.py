@@ -6,18 +6,12 @@ import pathlib
 import subprocess
 import sys
 
-from tasks import PublicTask, read_lines
+from tasks import PublicTask, read_lines, train_options
 
 
 def train_command(task: PublicTask, data: pathlib.Path, run: pathlib.Path, seed: int) -> list[str]:
-    files = {
-        f"--{part}{side}": data / f"{file}.{language}.gz"
-        for part, file in (("", task.files[0]), ("valid-", task.files[1]))
-        for side, language in zip(("source", "target"), task.languages, strict=True)
-    }
-    options = [str(word) for option in files.items() for word in option]
-    command = [sys.executable, "-m", "keras_seq", "train", str(run), *options]
-    return [*command, "--seed", str(seed), *task.options]
+    command = [sys.executable, "-m", "keras_seq", "train", str(run)]
+    return [*command, *train_options(task, data, run), "--seed", str(seed)]
 
 
 def write_tokens(

@@ -11,6 +11,7 @@ from typing import NamedTuple
 PACKAGES = {
     "": "Training, inference and evaluation",
     "estimators": "Models with training",
+    "pretrained": "Trained models",
     "layers": "Layers",
     "models": "Models",
     "losses": "Losses",

@@ -79,7 +79,7 @@ def translate(
 ) -> list[str]:
     """Returns the best translation of each line, with the model of a run directory.
 
-    Loads the model on each call. To translate more than once, keep a `Translator`, whose `load`
-    explains the arguments.
+    Loads the model on each call. To translate more than once, keep a `Translator`.
+    `Translator.load` explains the arguments.
     """
     return Translator.load(run, which=which, **search)(lines)

@@ -30,6 +30,7 @@ from keras_seq.run.hub_address import fetch, is_hub_address
 from keras_seq.run.layout import MARK, check_run_files, remove_run_files, remove_run_temporaries
 from keras_seq.run.logs import RunLogs
 from keras_seq.run.prepared_data import PreparedData, read_optional_json
+from keras_seq.run.pretrained_models import find_pretrained, is_pretrained_name
 from keras_seq.settings import MAX_FILE_BYTES, TASKS, Settings, SettingsError
 from keras_seq.storage import (
     LOCK,
@@ -133,8 +134,10 @@ class Run(PreparedData):
 
         `notice` is called with one line for each damaged checkpoint that is skipped. Raises
         InputError if `path` is not a run, or its files cannot be trusted. An address such as
-        `hf://user/name` is downloaded first.
+        `hf://user/name` is downloaded first; `pretrained:dates` is a model of the collection.
         """
+        if is_pretrained_name(path):
+            path = find_pretrained(path)
         path = fetch(path) if is_hub_address(path) else Path(path)
         if not path.exists():
             raise InputError(f"{path}: no such run directory")

@@ -100,9 +100,19 @@ class PreparedData:
             content = "".join(f"{line}\n" for line in lines).encode()
             write_file(self.path / "data" / f"valid.{name}", content)
 
+    @property
+    def has_valid_lines(self) -> bool:
+        """True if the run has its validation text. A copy from elsewhere has none."""
+        return (self.path / "data" / "valid.source").exists()
+
     def valid_lines(self) -> tuple[list[str], list[str]]:
         """Returns the validation text: source lines and reference lines."""
         data = self.path / "data"
+        if not self.has_valid_lines:
+            raise InputError(
+                f"{self.path}: this run has no validation text: name a test set, or export it with "
+                "--verify 0"
+            )
         sources = list(read_lines(check_regular(data / "valid.source")))
         references = list(read_lines(check_regular(data / "valid.target")))
         if len(sources) != len(references):

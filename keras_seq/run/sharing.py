@@ -66,7 +66,7 @@ def push(
     run.require_weights(which)
     with tempfile.TemporaryDirectory(prefix="keras-seq-") as folder:
         copy = public_copy(run, Path(folder) / "run", which)
-        copy.write_card(_head(hub, run, license, language) + public_card(run, address))
+        copy.write_card(card_head(run, license, language) + public_card(run, address))
         try:
             api = hub.HfApi()
             url = api.create_repo(repository, private=private, exist_ok=True)
@@ -106,17 +106,18 @@ def public_copy(run: Run, directory: Path, which: str | int = "best") -> Run:
 def public_card(run: Run, address: str) -> str:
     """Returns the model card with an address in place of paths."""
     card = run.read_card()
-    for path in (str(run.path.resolve()), str(run.path)):
-        card = card.replace(f" {path}", f" {address}")
+    # A file may be in the run.
     for name in _file_names(run.settings):
         card = card.replace(name, Path(name).name)
+    for path in (str(run.path.resolve()), str(run.path)):
+        card = card.replace(f" {path}", f" {address}")
     return card
 
 
-def _head(hub: Any, run: Run, license: str | None, language: str | None) -> str:
+def card_head(run: Run, license: str | None = None, language: str | None = None) -> str:
     """Returns the data about a model that the Hub reads at the beginning of its card."""
     task = run.settings.task
-    data = hub.ModelCardData(
+    data = library().ModelCardData(
         language=language,
         license=license,
         library_name="keras-seq",

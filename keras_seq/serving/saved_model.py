@@ -78,6 +78,9 @@ def export_saved_model(
     base = Path(base)
     run.require_weights(which)
     check_base(base)
+    if verify:
+        # A copy from elsewhere has no validation text.
+        run.valid_lines()
     settings = run.settings.with_search(search)
     if verify and settings.task == "vae" and settings.search.method == "sampling":
         raise InputError(

@@ -83,6 +83,8 @@ def publish_sound_model(
 
 def validation_sounds(run: Run, count: int) -> list[np.ndarray]:
     """Returns the samples of the first `count` recordings of the validation set."""
+    if not count:
+        return []
     corpus = TokenCorpus.open(run.valid_directory)
     rows = [corpus.source(i)[None] for i in range(min(count, len(corpus)))]
     return [samples_of(ids, np.array([ids.shape[1]]))[0] for ids in rows]

@@ -175,6 +175,8 @@ class GenerationExporter(TranslationExporter):
 
     def inputs(self) -> list[str]:
         """Returns the first two words of each validation line, as prompts."""
+        if not self._run.has_valid_lines:
+            return []
         return [" ".join(line.split()[:2]) for line in self._run.valid_lines()[1]]
 
     def expected(self, model: Any, texts: Sequence[str]) -> list[str]:

@@ -23,7 +23,7 @@ class TextExporter:
         return CHARACTERS_PER_TOKEN * self.limit
 
     def inputs(self) -> list[str]:
-        return self._run.valid_lines()[0]
+        return self._run.valid_lines()[0] if self._run.has_valid_lines else []
 
     def requests(self, texts: Sequence[str]) -> dict[str, list[str]]:
         if not isinstance(self._run.source_tokenizer, FeatureTokenizer):

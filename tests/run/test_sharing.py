@@ -47,6 +47,22 @@ def test_public_copy_has_no_text_and_no_path_of_the_training(tiny_run, tmp_path)
     assert keras_seq.Translator.load(copy.path)(lines) == expected
 
 
+def test_a_copy_has_no_text_to_verify_an_export_with(tiny_run, tmp_path, keras_seq_command):
+    copy = public_copy(Run.open(tiny_run), tmp_path / "copy").path
+    done = keras_seq_command("export", copy, tmp_path / "served")
+    assert done.code == 2 and "no validation text: name a test set, or export" in done.error
+    assert not (tmp_path / "served").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("run", ["tiny_run", "tagger_run"])
+def test_a_copy_is_exported_without_verification(run, request, tmp_path, keras_seq_command):
+    copy = public_copy(Run.open(request.getfixturevalue(run)), tmp_path / "copy").path
+    done = keras_seq_command("export", copy, tmp_path / "served", "--verify", 0)
+    assert done.code == 0, done.err
+    assert (tmp_path / "served" / "1" / "saved_model.pb").is_file()
+
+
 @pytest.fixture(scope="module")
 def hub():
     """The address of a stand-in for the Hub."""

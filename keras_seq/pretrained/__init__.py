@@ -1,0 +1,5 @@
+"""Small trained models, by name."""
+
+from keras_seq.pretrained.loading import load, names
+
+__all__ = ["load", "names"]
