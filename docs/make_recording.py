@@ -125,7 +125,8 @@ def svg(command: list[str], shown: list[Shown]) -> str:
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
             f'width="{width}" height="{height}" font-family="Menlo, Consolas, monospace" '
-            f'font-size="14" style="white-space: pre">',
+            f'font-size="14">',
+            "<style>text { white-space: pre }</style>",
             f'<rect width="{width}" height="{height}" rx="8" fill="#1c2128"/>',
             f'<svg y="{MARGIN}" width="{width}" height="{height - 2 * MARGIN}">',
             f'<g transform="translate(0 {-HEIGHT * len(scrolls)})">',
