@@ -55,7 +55,7 @@ def test_commands_and_code_of_the_page_run(
     lines = [line for block in blocks("bash") for line in block.splitlines()]
     pattern = re.compile(r"(?:echo (?P<stdin>.+) \| )?keras-seq (?P<words>.+)")
     commands = [found for line in lines if (found := pattern.fullmatch(line))]
-    assert len(commands) >= 4
+    assert len(commands) >= 5
     (tmp_path / "models").mkdir()
     used = {}
     for found in commands:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 _WIKTIONARY = "CC BY-SA 3.0 (text of Wiktionary)"
 _NONE = "none stated"
-# The default for small data is an ensemble of four models of more than 5 MB each.
+# The default for small data is an ensemble of two or four models, of 6 to 9 MB each here.
 _ONE_MEMBER = ("model.members=1",)
 
 
@@ -38,7 +38,9 @@ class Recipe(NamedTuple):
     settings: tuple[str, ...] = ()
 
 
-def _pronunciation(language: str, code: str, data: str, citation: str, task: str) -> Recipe:
+def _pronunciation(
+    language: str, code: str, data: str, citation: str, task: str, settings: tuple[str, ...] = ()
+) -> Recipe:
     return Recipe(
         f"{language} words to phones",
         data,
@@ -48,6 +50,7 @@ def _pronunciation(language: str, code: str, data: str, citation: str, task: str
         "cc-by-sa-4.0",
         code,
         task,
+        settings,
     )
 
 
@@ -75,6 +78,7 @@ RECIPES = {
         "SIGMORPHON 2020 task 1, 3,600 words",
         "Gorman et al. 2020, https://aclanthology.org/2020.sigmorphon-1.2",
         "g2p kor",
+        _ONE_MEMBER,
     ),
     "inflection-german": Recipe(
         "German lemmas and features to inflected forms",
