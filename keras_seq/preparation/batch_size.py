@@ -37,6 +37,8 @@ _OUT_OF_MEMORY_WORDS = (
     "Cannot allocate",
     # An error of oneDNN, which TensorFlow uses on CPUs.
     "could not create a ",
+    # No memory is left for the stack of a thread.
+    "pthread_create failed",
 )
 _START = (
     "import sys; sys.path.append(sys.argv.pop(1)); "
