@@ -13,7 +13,7 @@ class Progress(LossCallback):
     """Prints the step, loss, learning rate, tokens per second and remaining time.
 
     On a terminal and in a notebook, the line is updated in place. In a file, a line is added every
-    `seconds`. During the first update, which compiles the model, the line says so.
+    `seconds`. During the first update, the line says that the model is being compiled.
 
     Args:
         tokens: Function without arguments that returns the number of tokens trained on so far

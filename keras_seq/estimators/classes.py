@@ -79,3 +79,18 @@ class Recognizer(Estimator, recognizer.Recognizer):
 
 class WakeWordDetector(Estimator, wake_words.WakeWordDetector):
     __doc__ = wake_words.WakeWordDetector.__doc__
+
+
+# The class of each task.
+BY_TASK = {
+    str(one.task): one
+    for one in (
+        Translator,
+        Classifier,
+        Tagger,
+        Generator,
+        Autoencoder,
+        Recognizer,
+        WakeWordDetector,
+    )
+}

@@ -47,27 +47,7 @@ def load(name: str, **options: Any) -> Any:
     ['2033-07-19']
     """
     # `names` does not need Keras.
-    from keras_seq.estimators import (
-        Autoencoder,
-        Classifier,
-        Generator,
-        Recognizer,
-        Tagger,
-        Translator,
-        WakeWordDetector,
-    )
+    from keras_seq.estimators.classes import BY_TASK
 
     run = Run.open(PREFIX + name.removeprefix(PREFIX))
-    predictors = {
-        one.task: one
-        for one in (
-            Autoencoder,
-            Classifier,
-            Generator,
-            Recognizer,
-            Tagger,
-            Translator,
-            WakeWordDetector,
-        )
-    }
-    return predictors[run.settings.task].load(run.path, **options)
+    return BY_TASK[run.settings.task].load(run.path, **options)

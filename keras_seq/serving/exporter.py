@@ -21,7 +21,7 @@ class Exporter(Protocol):
     limit: int
 
     def inputs(self) -> list[str]:
-        """Returns validation texts for the verification of the export; none if there are none."""
+        """Returns validation texts to verify the export; empty if the run has none."""
 
     def expected(self, model: Any, texts: Sequence[str]) -> list[str]:
         """Returns the outputs of the run for `texts`. The export must return the same outputs."""

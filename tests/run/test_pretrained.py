@@ -141,17 +141,6 @@ def test_a_model_whose_data_has_no_license_is_not_looked_for_on_the_hub(monkeypa
 # The Hub
 
 
-@pytest.fixture(scope="module")
-def hub():
-    """The address of a stand-in for the Hub."""
-    command = [sys.executable, ROOT / "tests" / "hub_server.py"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            yield process.stdout.readline().strip()
-        finally:
-            process.terminate()
-
-
 def run_process(*command, folder=ROOT, **environment):
     inherited = {key: value for key, value in os.environ.items() if key != "KERAS_SEQ_PRETRAINED"}
     return subprocess.run(

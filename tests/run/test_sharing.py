@@ -63,17 +63,6 @@ def test_a_copy_is_exported_without_verification(run, request, tmp_path, keras_s
     assert (tmp_path / "served" / "1" / "saved_model.pb").is_file()
 
 
-@pytest.fixture(scope="module")
-def hub():
-    """The address of a stand-in for the Hub."""
-    command = [sys.executable, ROOT / "tests" / "hub_server.py"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            yield process.stdout.readline().strip()
-        finally:
-            process.terminate()
-
-
 def run_command(hub, cache, *arguments, token="secret"):
     environment = {
         **os.environ,
