@@ -37,9 +37,8 @@ _OUT_OF_MEMORY_WORDS = (
     "Cannot allocate",
     # An error of oneDNN, which TensorFlow uses on CPUs.
     "could not create a ",
-    # No memory is left for the stack of a thread.
-    "pthread_create failed",
 )
+_CRASHES = (-signal.SIGABRT, -signal.SIGBUS, -signal.SIGSEGV)
 _START = (
     "import sys; sys.path.append(sys.argv.pop(1)); "
     "from keras_seq.runtime.signals import end_with_stdin; end_with_stdin(); "
@@ -136,8 +135,10 @@ def _fits(path: Path, devices: Devices, budget: int) -> bool:
     # The kernel kills processes that run out of memory.
     if killed or process.returncode in (_OUT_OF_MEMORY, -signal.SIGKILL):
         return False
-    # Some libraries crash after reporting that memory ran out.
-    if process.returncode < 0 and any(words in errors for words in _OUT_OF_MEMORY_WORDS):
+    # Libraries that run out of memory crash with all kinds of messages. A smaller batch did not
+    # crash, so this one is too large; only a crash with the first one may have another reason.
+    too_large = budget > _FIRST or any(words in errors for words in _OUT_OF_MEMORY_WORDS)
+    if process.returncode in _CRASHES and too_large:
         return False
     raise InputError(
         f"--batch-tokens auto: a batch of {budget:,} tokens: exit code {process.returncode}: "
