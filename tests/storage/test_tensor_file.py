@@ -50,6 +50,17 @@ def test_tensor_file_written_by_safetensors_is_read(tmp_path):
         found[name][...] = 0
 
 
+def test_numbers_in_names_may_differ_if_the_other_parts_match(tmp_path):
+    numbers = dict(zip(["o/2/a", "o/10/a", "o/3/b", "s/0"], np.arange(4.0), strict=True))
+    write_tensors(tmp_path / "a", numbers)
+    scalar = tensor_spec((), "float64")
+    found = read_tensors(tmp_path / "a", dict.fromkeys(["o/0/b", "o/4/a", "o/7/a", "s/0"], scalar))
+    assert found == {"o/0/b": 2, "o/4/a": 0, "o/7/a": 1, "s/0": 3}
+    for wrong in (["o/0/b", "o/4/a", "s/0"], ["o/0/b", "o/4/a", "o/7/c", "s/0"]):
+        with pytest.raises(TensorFileError, match="has 'o/"):
+            read_tensors(tmp_path / "a", dict.fromkeys(wrong, scalar))
+
+
 def test_bfloat16_tensor_survives_write_and_read(tmp_path):
     array = np.array([1, 2.5, -3], ml_dtypes.bfloat16)
     write_tensors(tmp_path / "a", {"a": array})

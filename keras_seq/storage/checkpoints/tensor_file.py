@@ -7,7 +7,9 @@ import itertools
 import json
 import math
 import os
-from collections.abc import Mapping
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -91,12 +93,17 @@ def write_tensors(path: Path, tensors: Mapping[str, np.ndarray]) -> Written:
 def read_tensors(path: Path, expected: Mapping[str, TensorSpec]) -> dict[str, np.ndarray]:
     """Reads exactly the expected arrays, by name; checks the header before it reads any data.
 
+    The numbers in names such as `optimizer/14/adam/kernel` depend on the order of the layers, which
+    another version of the library may change. They tell apart only arrays whose names are otherwise
+    equal.
+
     Raises TensorFileError if the names, shapes, dtypes or the file size are not as expected, the
     file is not a safetensors file, or a value is not finite.
     """
     with open_regular(path) as stream:
         file_size = os.fstat(stream.fileno()).st_size
         header, start = _read_header(stream, file_size, expected)
+        header = _with_expected_numbers(header, expected)
         offsets = _check_header(header, expected)
         total = sum(_nbytes(spec) for spec in expected.values())
         if file_size != start + total:
@@ -146,6 +153,30 @@ def _read_header(
         raise TensorFileError("not a safetensors file")
     header.pop("__metadata__", None)
     return header, 8 + length
+
+
+def _with_expected_numbers(
+    header: Mapping[str, Any], expected: Mapping[str, TensorSpec]
+) -> dict[str, Any]:
+    """Renames arrays whose names differ from the expected ones only in their numbers."""
+    names = _by_name_without_number(expected)
+    renamed: dict[str, str] = {}
+    for key, stored in _by_name_without_number(header).items():
+        wanted = names.get(key, [])
+        same_count = len(wanted) == len(stored)
+        renamed |= dict(zip(stored, wanted if same_count else stored, strict=True))
+    return {renamed[name]: entry for name, entry in header.items()}
+
+
+def _by_name_without_number(names: Iterable[str]) -> dict[tuple[str, str], list[str]]:
+    """Groups names by what is before and after the number, each group in order of the numbers."""
+    groups: dict[tuple[str, str], list[tuple[int, str]]] = defaultdict(list)
+    for name in names:
+        if match := re.fullmatch(r"(\w+)/(\d{1,9})/(.*)", name, flags=re.DOTALL):
+            groups[match[1], match[3]].append((int(match[2]), name))
+        else:
+            groups["", name].append((0, name))
+    return {key: [name for _, name in sorted(group)] for key, group in groups.items()}
 
 
 def _check_header(header: Mapping[str, Any], expected: Mapping[str, TensorSpec]) -> dict[str, int]:
