@@ -4,6 +4,7 @@
 text in the archive, as keras-seq 0.1.0 wrote them, but without TensorBoard event files.
 """
 
+import re
 import tarfile
 from pathlib import Path
 
@@ -43,6 +44,14 @@ def arrays_of(run, step, part):
     return safetensors.numpy.load_file(run / f"checkpoints/step-{step:08}/{part}.safetensors")
 
 
+def training_arrays(run, step):
+    """Returns the arrays of a training without the numbers, which follow the order of layers."""
+    arrays = arrays_of(run, step, "training")
+    named = {re.sub(r"^optimizer/\d+", "optimizer", name): arrays[name] for name in arrays}
+    assert len(named) == len(arrays)
+    return named
+
+
 @every_family
 def test_run_of_format_1_loads_and_translates_as_recorded(folder, family):
     weights = named_weights(load_model(Run.open(folder / family)))
@@ -64,14 +73,14 @@ def test_run_of_format_1_loads_and_translates_as_recorded(folder, family):
 @every_family
 def test_training_of_a_format_1_run_resumes(folder, family):
     run = folder / family
-    before = arrays_of(run, STEPS, "training")
+    before = training_arrays(run, STEPS)
     settings = load_settings(
         file=run / "settings.toml", overrides={"training.max_steps": STEPS + 2}
     )
     result, said = quiet_train(settings, run, resume="require")
     assert f"resuming after step {STEPS}\n" in said
     assert result.steps == STEPS + 2
-    after = arrays_of(run, STEPS + 2, "training")
+    after = training_arrays(run, STEPS + 2)
     assert after.keys() == before.keys()
     moved = {name for name in after if (after[name] != before[name]).any()}
     # Two updates later: the counter is 2 higher, dropout seeds changed, weights moved little.

@@ -40,9 +40,9 @@ class FunctionalModel(keras.Model):
     ) -> None:
         """Quantizes the kernels of dense layers, as `quantize` of `keras.Model`.
 
-        These are the kernels of multi-head attentions, feed-forward networks and projections.
-        Recurrent cells, attentions with one head, convolutions, embeddings and backbones from
-        KerasHub keep theirs. `filters` selects dense layers: a regular expression of their names, a
+        These are the kernels of attentions, feed-forward networks and projections. Recurrent
+        cells, hard monotonic attention, convolutions, embeddings and backbones from KerasHub keep
+        theirs. `filters` selects dense layers: a regular expression of their names, a
         list of these, or a function of a layer. A function that was compiled before, as in a
         predictor, keeps the old kernels.
         """

@@ -47,8 +47,8 @@ def test_bahdanau_attention_equals_numpy():
 
 def test_identity_projections_equal_keras_additive_attention():
     layer, (query, value) = made(8, 8), arrays(8, 8)
-    layer.query_kernel.assign(np.eye(8))
-    layer.value_kernel.assign(np.eye(8))
+    layer.query_projection.kernel.assign(np.eye(8))
+    layer.value_projection.kernel.assign(np.eye(8))
     theirs = keras.layers.AdditiveAttention()
     theirs.build([(None, None, 8), (None, None, 8)])
     theirs.scale.assign(layer.score_vector)
@@ -62,16 +62,16 @@ def test_normalized_score_equals_the_plain_form_with_a_scaled_vector_and_bias():
     layer, (query, value) = made(normalize=True), arrays()
     plain = made()
     vector = numpy_of(layer.score_vector)
-    plain.query_kernel.assign(layer.query_kernel)
-    plain.value_kernel.assign(layer.value_kernel)
+    plain.query_projection.kernel.assign(layer.query_projection.kernel)
+    plain.value_projection.kernel.assign(layer.value_projection.kernel)
     plain.score_vector.assign(numpy_of(layer.score_scale) * vector / np.linalg.norm(vector))
     # The bias is added to the projected value, so a constant feature of the value replaces it.
     value_and_one = np.concatenate([value, np.ones((3, 5, 1), "float32")], axis=-1)
     biased = made(value_features=7)
-    biased.query_kernel.assign(layer.query_kernel)
+    biased.query_projection.kernel.assign(layer.query_projection.kernel)
     biased.score_vector.assign(plain.score_vector)
-    biased.value_kernel.assign(
-        np.concatenate([numpy_of(layer.value_kernel), numpy_of(layer.score_bias)[None]])
+    biased.value_projection.kernel.assign(
+        np.concatenate([numpy_of(layer.value_projection.kernel), numpy_of(layer.score_bias)[None]])
     )
     expected = numpy_of(biased(query, value_and_one, value_mask=MASK)[1])
     np.testing.assert_allclose(

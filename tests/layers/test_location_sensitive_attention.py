@@ -65,8 +65,9 @@ def test_zero_location_filters_reduce_to_bahdanau_attention():
     layer.score_bias.assign(layer.score_bias * 0)
     plain = BahdanauAttention(8)
     plain.build((None, None, 4), (None, None, 6))
-    for name in ("query_kernel", "value_kernel", "score_vector"):
-        getattr(plain, name).assign(getattr(layer, name))
+    plain.query_projection.kernel.assign(layer.query_projection.kernel)
+    plain.value_projection.kernel.assign(layer.value_projection.kernel)
+    plain.score_vector.assign(layer.score_vector)
     for left, right in zip(
         layer(query, value, value_mask=MASK), plain(query, value, value_mask=MASK), strict=True
     ):

@@ -62,7 +62,7 @@ def test_dot_equals_keras_attention():
 def test_identity_general_score_equals_dot_and_scaled_score_is_flatter():
     query, value = arrays()
     general = made("general")
-    general.kernel.assign(np.eye(4))
+    general.projection.kernel.assign(np.eye(4))
     dot = numpy_of(made("dot")(query, value)[1])
     np.testing.assert_allclose(numpy_of(general(query, value)[1]), dot, atol=1e-6)
     scaled = numpy_of(made("scaled")(query, value)[1])

@@ -223,8 +223,12 @@ def test_bahdanau_attention_adds_its_bias_inside_the_tanh():
     query, value = normal(QUERY), normal(VALUE, 1)
     _, weights = layer(query, value)
     hidden = (
-        (ops.convert_to_numpy(query) @ ops.convert_to_numpy(layer.query_kernel))[:, :, None]
-        + (ops.convert_to_numpy(value) @ ops.convert_to_numpy(layer.value_kernel))[:, None]
+        (ops.convert_to_numpy(query) @ ops.convert_to_numpy(layer.query_projection.kernel))[
+            :, :, None
+        ]
+        + (ops.convert_to_numpy(value) @ ops.convert_to_numpy(layer.value_projection.kernel))[
+            :, None
+        ]
         + 1
     )
     scores = np.exp(np.tanh(hidden) @ ops.convert_to_numpy(layer.score_vector))

@@ -10,13 +10,11 @@ from keras import ops
 from keras_seq import models
 from keras_seq.search import beam_search
 
-pytestmark = pytest.mark.jax
-
 # One row of each model: the rows of a model differ in layers that have tests of their own.
 FIRST = {row.public_name: row for row in reversed(ROWS) if row.public_name in models.__all__}
 FAST = ("TransformerLanguageModel", "TextTagger")
 MODELS = [
-    pytest.param(row, id=row.name, marks=() if name in FAST else pytest.mark.slow)
+    pytest.param(row, id=row.name, marks=pytest.mark.jax if name in FAST else pytest.mark.slow)
     for name, row in FIRST.items()
 ]
 
@@ -54,6 +52,7 @@ IDS = np.array([[5, 6, 7, 3], [8, 3, 0, 0]], dtype="int32")
 PAIR = {"source": IDS, "target": np.array([[2, 9, 5], [2, 4, 0]], dtype="int32")}
 
 
+@pytest.mark.jax
 def test_a_quantized_transformer_has_logits_close_to_the_float_ones_and_searches():
     model = small_transformer()
     expected = numpy_of(model(PAIR))
@@ -74,6 +73,7 @@ def test_filters_choose_the_quantized_layers_by_name():
         assert chosen == {path for path in kernels(model) if path.endswith("qkv_kernel")}
 
 
+@pytest.mark.jax
 def test_lora_of_a_model_searches_and_saves_the_sums(tmp_path):
     model = small_transformer()
     for layer in model.layers:

@@ -24,7 +24,6 @@ class BahdanauAttention(BiasArguments, DroppingAttention):
     `keras.layers.AdditiveAttention` has neither W_q nor W_v, so its queries and values must have
     the same width. In a decoder, `project` computes W_v value once and `attend` uses it at each
     step. `attend` takes the hypotheses of a beam in place of T, without copies of the source.
-    Attentions with one head have neither `quantize` nor `enable_lora`.
 
     Shapes: B batch, T target steps, S source steps, D_q query features, D_v value features,
     U units.
@@ -71,6 +70,8 @@ class BahdanauAttention(BiasArguments, DroppingAttention):
         Kingma, "Weight Normalization", 2016, https://arxiv.org/abs/1602.07868
     """
 
+    parts = ("query_projection", "value_projection")
+
     def __init__(
         self, units: int, normalize: bool = False, use_bias: bool | None = None, **kwargs: Any
     ) -> None:
@@ -78,21 +79,25 @@ class BahdanauAttention(BiasArguments, DroppingAttention):
         check_positive(units=units)
         self.units = units
         self.normalize = normalize
+        self.query_projection = self._projection("query_projection")
+        self.value_projection = self._projection("value_projection")
 
     def build(self, query_shape: Any, value_shape: Any) -> None:
         super().build(query_shape, value_shape)
-        self._add_additive_weights(self.units)
+        query_features, value_features = self.features
+        self.query_projection.build_sizes(query_features, self.units)
+        self.value_projection.build_sizes(value_features, self.units)
         self._add_score_vector(self.units)
         if self.normalize:
             self._add_scalar("score_scale", self.units**-0.5)
         self._add_bias("score_bias", (self.units,))
 
     def _key(self, value: Any) -> Any:
-        key = ops.matmul(value, self.value_kernel)  # (B, S, U)
+        key = self.value_projection(value)  # (B, S, U)
         return key if self.score_bias is None else key + self.score_bias
 
     def scores(self, query: Any, key: Any) -> Any:
         vector = ops.convert_to_tensor(self.score_vector)
         if self.normalize:
             vector = self.score_scale * vector * ops.rsqrt(ops.sum(ops.square(vector)))
-        return additive_scores(ops.matmul(query, self.query_kernel), key, vector)
+        return additive_scores(self.query_projection(query), key, vector)

@@ -53,6 +53,8 @@ class BahdanauMonotonicAttention(BiasArguments, MonotonicAttention):
         Raffel et al., 2017, sections 2.2 to 2.4, https://arxiv.org/abs/1704.00784
     """
 
+    parts = ("additive",)
+
     def __init__(
         self, units: int, normalize: bool = False, use_bias: bool | None = None, **kwargs: Any
     ) -> None:

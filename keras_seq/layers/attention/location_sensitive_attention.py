@@ -67,6 +67,8 @@ class LocationSensitiveAttention(BiasArguments, RecurrentAttention, DroppingAtte
         section 2.2, https://arxiv.org/abs/1712.05884
     """
 
+    parts = ("query_projection", "value_projection", "location_projection")
+
     def __init__(
         self,
         units: int,
@@ -83,12 +85,17 @@ class LocationSensitiveAttention(BiasArguments, RecurrentAttention, DroppingAtte
         self.kernel_size = kernel_size
         self.cumulative = cumulative
         self.smooth = smooth
+        self.query_projection = self._projection("query_projection")
+        self.value_projection = self._projection("value_projection")
+        self.location_projection = self._projection("location_projection")
 
     def build(self, query_shape: Any, value_shape: Any) -> None:
         super().build(query_shape, value_shape)
-        self._add_additive_weights(self.units)
+        query_features, value_features = self.features
+        self.query_projection.build_sizes(query_features, self.units)
+        self.value_projection.build_sizes(value_features, self.units)
         self._add_kernel("location_filters", (self.kernel_size, 1, self.filters))
-        self._add_kernel("location_kernel", (self.filters, self.units))
+        self.location_projection.build_sizes(self.filters, self.units)
         self._add_score_vector(self.units)
         self._add_bias("score_bias", (self.units,))
 
@@ -96,11 +103,11 @@ class LocationSensitiveAttention(BiasArguments, RecurrentAttention, DroppingAtte
         return ops.zeros_like(value[..., 0], dtype=self.compute_dtype)
 
     def _key(self, value: Any) -> Any:
-        key = ops.matmul(value, self.value_kernel)
+        key = self.value_projection(value)
         return key if self.score_bias is None else key + self.score_bias
 
     def _prepare(self, query: Any, key: Any, value_mask: Any, noise: Any) -> Any:
-        return ops.matmul(query, self.query_kernel)
+        return self.query_projection(query)
 
     def _align(self, prepared: Any, key: Any, state: Any, value_mask: Any) -> tuple[Any, Any]:
         batch, hypotheses, steps = ops.shape(state)
@@ -113,7 +120,7 @@ class LocationSensitiveAttention(BiasArguments, RecurrentAttention, DroppingAtte
             padding="same",
             data_format="channels_last",
         )  # (B * K, S, F)
-        location = ops.matmul(location, self.location_kernel)
+        location = self.location_projection(location)
         location = reshape(location, (batch, hypotheses, steps, self.units))
         vector = ops.convert_to_tensor(self.score_vector)
         scores = additive_scores(prepared, key, vector, location)

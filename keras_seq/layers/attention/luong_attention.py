@@ -49,6 +49,8 @@ class LuongAttention(DroppingAttention):
         Translation", EMNLP 2015, section 3.1, https://arxiv.org/abs/1508.04025
     """
 
+    parts = ("projection", "query_projection", "value_projection")
+
     def __init__(self, score: str = "general", units: int | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         check_choice("score", score, ("dot", "scaled", "general", "concat"))
@@ -63,6 +65,11 @@ class LuongAttention(DroppingAttention):
             )
         self.score = score
         self.units = units
+        general, concat = score == "general", score == "concat"
+        # The kernels of a score are None with another score.
+        self.projection: Any = self._projection("projection") if general else None
+        self.query_projection: Any = self._projection("query_projection") if concat else None
+        self.value_projection: Any = self._projection("value_projection") if concat else None
 
     def build(self, query_shape: Any, value_shape: Any) -> None:
         super().build(query_shape, value_shape)
@@ -73,10 +80,11 @@ class LuongAttention(DroppingAttention):
                 f"received {query_features} and {value_features}: "
                 'use score="general" for different widths.'
             )
-        if self.score == "general":
-            self._add_kernel("kernel", (value_features, query_features))
+        if self.projection is not None:
+            self.projection.build_sizes(value_features, query_features)
         if self.units is not None:
-            self._add_additive_weights(self.units)
+            self.query_projection.build_sizes(query_features, self.units)
+            self.value_projection.build_sizes(value_features, self.units)
             self._add_score_vector(self.units)
 
     def _key(self, value: Any) -> Any:
@@ -84,13 +92,13 @@ class LuongAttention(DroppingAttention):
             return value * ops.cast(self.features[0] ** -0.5, value.dtype)
         if self.score == "general":
             # The cast is needed because Keras on torch multiplies float64 in float32.
-            return ops.cast(ops.matmul(value, self.kernel), value.dtype)  # (B, S, D_q)
+            return ops.cast(self.projection(value), value.dtype)  # (B, S, D_q)
         if self.score == "concat":
-            return ops.matmul(value, self.value_kernel)  # (B, S, U)
+            return self.value_projection(value)  # (B, S, U)
         return value
 
     def scores(self, query: Any, key: Any) -> Any:
         if self.score == "concat":
-            query = ops.matmul(query, self.query_kernel)  # (B, T, U)
+            query = self.query_projection(query)  # (B, T, U)
             return additive_scores(query, key, ops.convert_to_tensor(self.score_vector))
         return ops.einsum("btu,bsu->bts", query, key)

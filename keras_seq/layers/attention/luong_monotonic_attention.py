@@ -42,6 +42,8 @@ class LuongMonotonicAttention(MonotonicAttention):
         2015, section 3.1, https://arxiv.org/abs/1508.04025
     """
 
+    parts = ("general",)
+
     def __init__(self, scale: bool = False, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.scale = scale

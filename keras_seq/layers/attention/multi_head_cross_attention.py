@@ -103,9 +103,9 @@ class MultiHeadCrossAttention(MultiHeadAttention):
                 "class_name": "VarianceScaling",
                 "config": {"scale": 0.5, "mode": "fan_avg", "distribution": "uniform"},
             }
-        self._build_projection(self.query_projection, features, keys)
-        self._build_projection(self.key_value_projection, value_features, keys + values)
-        self._build_projection(self.output_projection, values, features)
+        self.query_projection.build_sizes(features, keys)
+        self.key_value_projection.build_sizes(value_features, keys + values)
+        self.output_projection.build_sizes(values, features)
         if self.position is not None:
             self.position.build_heads(self.num_heads, *self.head_sizes)
 

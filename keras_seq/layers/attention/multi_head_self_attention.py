@@ -116,8 +116,8 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         # the initial scores small.
         self.features = features
         projected = self.num_heads * (2 * key_size + value_size)
-        self._build_projection(self.qkv_projection, features, projected)
-        self._build_projection(self.output_projection, self.num_heads * value_size, features)
+        self.qkv_projection.build_sizes(features, projected)
+        self.output_projection.build_sizes(self.num_heads * value_size, features)
         if self.position is not None:
             self.position.build_heads(self.num_heads, key_size, value_size)
 

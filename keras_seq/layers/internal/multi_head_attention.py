@@ -62,10 +62,6 @@ class MultiHeadAttention(AdaptableLayer, WeightArguments):
         key_size = self.key_size or features // self.num_heads
         return key_size, self.value_size or key_size
 
-    def _build_projection(self, projection: Projection, inputs: int, outputs: int) -> None:
-        projection.units = outputs
-        projection.build((None, inputs))
-
     def _project_heads(
         self, inputs: Any, lengths: Any, project: Callable[[Any], Any], sizes: tuple[int, ...]
     ) -> Any:

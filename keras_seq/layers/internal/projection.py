@@ -11,7 +11,7 @@ from keras_seq.layers.internal.weight_arguments import new_initializer
 class Projection(ExactDense):
     """`ExactDense` that names its weights as if the layer around it had added them.
 
-    The layer around it sets `units` and builds it. A projection `qkv_projection` in a layer
+    The layer around it builds it by `build_sizes`. A projection `qkv_projection` in a layer
     `attention` has the weights `attention/qkv_kernel` and `attention/qkv_bias`, so one path per
     kernel is enough in checkpoints. As a Keras layer, it has `quantize` and `enable_lora`.
     """
@@ -21,6 +21,11 @@ class Projection(ExactDense):
         # Keras would draw a seed at construction, but the seeds of a model follow the order in
         # which its layers are built.
         self.kernel_initializer = kernel_initializer
+
+    def build_sizes(self, inputs: int, outputs: int) -> None:
+        """Adds a kernel `(inputs, outputs)` and, with `use_bias`, a bias."""
+        self.units = outputs
+        self.build((None, inputs))
 
     def add_weight(
         self,

@@ -6,8 +6,10 @@ from typing import Any
 import keras
 from keras import activations, ops
 
+from keras_seq.layers.internal.adaptable_layer import AdaptableLayer
 from keras_seq.layers.internal.checks import STEPS, check_call, check_rates, known_features
 from keras_seq.layers.internal.precision import at_least_float32
+from keras_seq.layers.internal.projection import Projection
 from keras_seq.layers.internal.scaled_dot_product import NEG_INF, zero_padding
 from keras_seq.layers.internal.step_loop import run_steps
 from keras_seq.layers.internal.weight_arguments import KernelArguments, new_initializer
@@ -15,7 +17,7 @@ from keras_seq.layers.internal.weight_arguments import KernelArguments, new_init
 # Shape letters: B batch, K hypotheses, T target steps, S source steps, U units.
 
 
-class SingleHeadAttention(KernelArguments):
+class SingleHeadAttention(AdaptableLayer, KernelArguments):
     """Abstract attention with one head; a subclass defines `build`, `scores` and `_key`.
 
     a[b, t] = softmax over the unmasked s of scores(query, key)[b, t]
@@ -28,11 +30,11 @@ class SingleHeadAttention(KernelArguments):
             known_features("value", value_shape, STEPS),
         )
 
-    def _add_additive_weights(self, units: int) -> None:
-        """Adds the projections of additive scores."""
-        query_features, value_features = self.features
-        self._add_kernel("query_kernel", (query_features, units))
-        self._add_kernel("value_kernel", (value_features, units))
+    def _projection(self, name: str) -> Projection:
+        """Returns a new projection without bias, whose kernel has the name of this layer's."""
+        return Projection(
+            use_bias=False, **self.kernel_arguments(), dtype=self.dtype_policy, name=name
+        )
 
     def _add_score_vector(self, units: int) -> None:
         """Adds the vector of additive scores, initialized as a matrix of one column."""
