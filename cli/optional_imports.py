@@ -1,7 +1,7 @@
 """Speeds up the import of Keras by hiding optional packages that no command needs.
 
-With the TensorFlow backend, TensorFlow and Keras import PIL, h5py, jax, matplotlib and scipy if
-these packages are installed. The packages serve only converters, plots and old file formats. On two
+With the TensorFlow backend, TensorFlow and Keras import the packages in `OPTIONAL` if these are
+installed. The packages serve only converters, plots, old file formats and data frames. On two
 cores, the import of Keras takes 3.2 seconds of processor time with the packages and 2.1 seconds
 without them. An entry None in `sys.modules` hides a package, because `import` then raises
 ModuleNotFoundError. After the import of Keras, the packages can be imported as usual.
@@ -16,7 +16,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-OPTIONAL = ("PIL", "h5py", "jax", "matplotlib", "scipy")
+OPTIONAL = ("IPython", "PIL", "h5py", "jax", "matplotlib", "pandas", "scipy", "sklearn")
 
 
 @contextlib.contextmanager

@@ -153,11 +153,7 @@ def without_tensorflow(monkeypatch) -> None:
 @pytest.fixture
 def keras_seq_process() -> Callable[..., Outcome]:
     """Runs `keras-seq` in a separate process."""
-    # Keras imports scikit-learn where it is installed, which takes a second. Few users have it.
-    code = (
-        "import sys; sys.modules['sklearn'] = None; "
-        "from keras_seq_cli.main import main; sys.exit(main())"
-    )
+    code = "import sys; from keras_seq_cli.main import main; sys.exit(main())"
 
     def call(*arguments: object, stdin: bytes = b"", **environment: str) -> Outcome:
         result = subprocess.run(

@@ -320,7 +320,6 @@ def test_run_with_micro_batches_counts_steps_in_updates(folder, straight):
     assert {int(seed[1]) % (3 * STEPS) for seed in seeds.values()} == {0}
 
 
-@pytest.mark.jax
 @pytest.mark.slow
 def test_resume_after_a_signal_within_an_update_reproduces_the_training_state(
     folder, straight, monkeypatch

@@ -175,6 +175,7 @@ def stopped(folder, family, straight, tmp_path):
 
 
 @pytest.mark.jax
+@ONE_FAMILY
 def test_resumed_logs_drop_unsaved_entries_and_have_no_gap(folder, family, stopped):
     quiet_train(SETTINGS[family](folder, STEPS), stopped)
     assert_same_run(stopped, folder / "straight")

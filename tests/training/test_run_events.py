@@ -62,7 +62,6 @@ def test_tensorboard_score_steps_and_samples_match_the_other_logs(folder, events
     assert text == (folder / "run" / "samples.txt").read_text()
 
 
-@pytest.mark.jax
 def test_attention_image_shows_the_attention_of_the_validated_weights(folder, events):
     pictures = events.Images("attention/1")
     assert [picture.step for picture in pictures] == [3, STEPS]
@@ -89,7 +88,6 @@ def test_attention_image_shows_the_attention_of_the_validated_weights(folder, ev
     assert pictures[-1].encoded_image_string == attention_picture(attention)
 
 
-@pytest.mark.jax
 def test_training_with_tensorboard_is_bit_identical_to_training_without(folder):
     stored = []
     for name in ("run", "without"):
