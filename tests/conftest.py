@@ -50,14 +50,6 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return None if _names_marker(collection_path, marker) else True
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """Turns TensorFlow's optimization of graphs off for `-m slow`, where most graphs run once."""
-    if config.option.markexpr == "slow" and os.environ.get("KERAS_BACKEND") != "jax":
-        import tensorflow as tf
-
-        tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         kinds = [kind for kind in KINDS if item.get_closest_marker(kind)]
@@ -69,9 +61,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Leaves the objects of imported modules out of garbage collection; there are a million."""
+    """Leaves out work that does not pay for most tests.
+
+    Garbage collection would look at the million objects of imported modules again and again, and
+    TensorFlow would optimize graphs that run once. Processes that tests start optimize theirs.
+    """
     gc.collect()
     gc.freeze()
+    if tensorflow := sys.modules.get("tensorflow"):
+        tensorflow.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
 
 
 @pytest.hookimpl(tryfirst=True)
