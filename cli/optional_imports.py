@@ -2,7 +2,7 @@
 
 With the TensorFlow backend, TensorFlow and Keras import the packages in `OPTIONAL` if these are
 installed. The packages serve only converters, plots, old file formats and data frames. On two
-cores, the import of Keras takes 3.2 seconds of processor time with the packages and 2.1 seconds
+cores, the import of Keras takes 6.7 seconds of processor time with the packages and 3.5 seconds
 without them. An entry None in `sys.modules` hides a package, because `import` then raises
 ModuleNotFoundError. After the import of Keras, the packages can be imported as usual.
 """
