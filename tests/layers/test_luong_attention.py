@@ -66,7 +66,7 @@ def test_identity_general_score_equals_dot_and_scaled_score_is_flatter():
     dot = numpy_of(made("dot")(query, value)[1])
     np.testing.assert_allclose(numpy_of(general(query, value)[1]), dot, atol=1e-6)
     scaled = numpy_of(made("scaled")(query, value)[1])
-    powers = np.sqrt(dot.astype("float64"))  # softmax(e / 2) is the square root, normalised
+    powers = np.sqrt(dot.astype("float64"))  # softmax(e / 2) is the square root, normalized
     np.testing.assert_allclose(scaled, powers / powers.sum(-1, keepdims=True), atol=1e-6)
 
 

@@ -84,9 +84,7 @@ class BahdanauAttention(BiasArguments, DroppingAttention):
 
     def build(self, query_shape: Any, value_shape: Any) -> None:
         super().build(query_shape, value_shape)
-        query_features, value_features = self.features
-        self.query_projection.build_sizes(query_features, self.units)
-        self.value_projection.build_sizes(value_features, self.units)
+        self._build_additive_projections(self.units)
         self._add_score_vector(self.units)
         if self.normalize:
             self._add_scalar("score_scale", self.units**-0.5)

@@ -91,9 +91,7 @@ class LocationSensitiveAttention(BiasArguments, RecurrentAttention, DroppingAtte
 
     def build(self, query_shape: Any, value_shape: Any) -> None:
         super().build(query_shape, value_shape)
-        query_features, value_features = self.features
-        self.query_projection.build_sizes(query_features, self.units)
-        self.value_projection.build_sizes(value_features, self.units)
+        self._build_additive_projections(self.units)
         self._add_kernel("location_filters", (self.kernel_size, 1, self.filters))
         self.location_projection.build_sizes(self.filters, self.units)
         self._add_score_vector(self.units)

@@ -66,10 +66,10 @@ class LuongAttention(DroppingAttention):
         self.score = score
         self.units = units
         general, concat = score == "general", score == "concat"
-        # The kernels of a score are None with another score.
-        self.projection: Any = self._projection("projection") if general else None
-        self.query_projection: Any = self._projection("query_projection") if concat else None
-        self.value_projection: Any = self._projection("value_projection") if concat else None
+        # A projection is None if the score does not use it.
+        self.projection = self._projection("projection") if general else None
+        self.query_projection = self._projection("query_projection") if concat else None
+        self.value_projection = self._projection("value_projection") if concat else None
 
     def build(self, query_shape: Any, value_shape: Any) -> None:
         super().build(query_shape, value_shape)
@@ -83,8 +83,7 @@ class LuongAttention(DroppingAttention):
         if self.projection is not None:
             self.projection.build_sizes(value_features, query_features)
         if self.units is not None:
-            self.query_projection.build_sizes(query_features, self.units)
-            self.value_projection.build_sizes(value_features, self.units)
+            self._build_additive_projections(self.units)
             self._add_score_vector(self.units)
 
     def _key(self, value: Any) -> Any:

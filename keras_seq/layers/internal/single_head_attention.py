@@ -24,6 +24,11 @@ class SingleHeadAttention(AdaptableLayer, KernelArguments):
     c[b, t] = sum over s of a[b, t, s] * value[b, s]
     """
 
+    # Made by the subclasses that use them.
+    projection: Any
+    query_projection: Any
+    value_projection: Any
+
     def build(self, query_shape: Any, value_shape: Any) -> None:
         self.features = (
             known_features("query", query_shape, STEPS),
@@ -31,10 +36,15 @@ class SingleHeadAttention(AdaptableLayer, KernelArguments):
         )
 
     def _projection(self, name: str) -> Projection:
-        """Returns a new projection without bias, whose kernel has the name of this layer's."""
+        """Returns a new projection without bias."""
         return Projection(
             use_bias=False, **self.kernel_arguments(), dtype=self.dtype_policy, name=name
         )
+
+    def _build_additive_projections(self, units: int) -> None:
+        query_features, value_features = self.features
+        self.query_projection.build_sizes(query_features, units)
+        self.value_projection.build_sizes(value_features, units)
 
     def _add_score_vector(self, units: int) -> None:
         """Adds the vector of additive scores, initialized as a matrix of one column."""

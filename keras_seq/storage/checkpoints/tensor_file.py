@@ -94,8 +94,8 @@ def read_tensors(path: Path, expected: Mapping[str, TensorSpec]) -> dict[str, np
     """Reads exactly the expected arrays, by name; checks the header before it reads any data.
 
     The numbers in names such as `optimizer/14/adam/kernel` depend on the order of the layers, which
-    another version of the library may change. They tell apart only arrays whose names are otherwise
-    equal.
+    a new version of this library may change. So another number is accepted if the rest of the name
+    matches; only arrays of otherwise equal names are told apart by their numbers.
 
     Raises TensorFileError if the names, shapes, dtypes or the file size are not as expected, the
     file is not a safetensors file, or a value is not finite.
@@ -158,7 +158,7 @@ def _read_header(
 def _with_expected_numbers(
     header: Mapping[str, Any], expected: Mapping[str, TensorSpec]
 ) -> dict[str, Any]:
-    """Renames arrays whose names differ from the expected ones only in their numbers."""
+    """Renames optimizer variables whose names differ from the expected ones only in numbers."""
     names = _by_name_without_number(expected)
     renamed: dict[str, str] = {}
     for key, stored in _by_name_without_number(header).items():
@@ -168,14 +168,15 @@ def _with_expected_numbers(
     return {renamed[name]: entry for name, entry in header.items()}
 
 
-def _by_name_without_number(names: Iterable[str]) -> dict[tuple[str, str], list[str]]:
-    """Groups names by what is before and after the number, each group in order of the numbers."""
-    groups: dict[tuple[str, str], list[tuple[int, str]]] = defaultdict(list)
+def _by_name_without_number(names: Iterable[str]) -> dict[str, list[str]]:
+    """Groups names by what remains without the number, each group in order of the numbers."""
+    groups: dict[str, list[tuple[int, str]]] = defaultdict(list)
     for name in names:
-        if match := re.fullmatch(r"(\w+)/(\d{1,9})/(.*)", name, flags=re.DOTALL):
-            groups[match[1], match[3]].append((int(match[2]), name))
+        match = re.match(r"optimizer/(\d{1,9})/", name)
+        if match:
+            groups[f"optimizer/{name[match.end() :]}"].append((int(match[1]), name))
         else:
-            groups["", name].append((0, name))
+            groups[name].append((0, name))
     return {key: [name for _, name in sorted(group)] for key, group in groups.items()}
 
 
