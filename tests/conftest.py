@@ -42,12 +42,13 @@ def _names_marker(path: Path, marker: str) -> bool:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Skips files without the marker given by `-m`, to save each worker 10 s of imports."""
-    marker = config.option.markexpr
-    if marker not in KINDS + BACKENDS or collection_path.suffix != ".py":
+    """Skips files without a marker given by `-m`, to save each worker 10 s of imports."""
+    markers = config.option.markexpr.split(" or ")
+    if not set(markers) <= {*KINDS, *BACKENDS} or collection_path.suffix != ".py":
         return None
     # None lets pytest's other rules decide, such as `--ignore`.
-    return None if _names_marker(collection_path, marker) else True
+    named = any(_names_marker(collection_path, marker) for marker in markers)
+    return None if named else True
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -64,7 +65,7 @@ def pytest_collection_finish() -> None:
     """Leaves out work that does not pay for most tests.
 
     Garbage collection would look at the million objects of imported modules again and again, and
-    TensorFlow would optimize graphs that run once. Processes that tests start optimize theirs.
+    TensorFlow would optimize graphs that run once. Separate `keras-seq` processes optimize theirs.
     """
     gc.collect()
     gc.freeze()

@@ -52,11 +52,11 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     "data": ({"storage", "text"}, {"numpy", "soundfile", "soxr"}),
     "backend": ({"runtime"}, {"keras", "numpy", "tensorflow", "jax"}),
     "cluster": ({"backend", "runtime", "text"}, {"keras", "numpy", "tensorflow", "jax"}),
-    "layers": (set(), {"keras"}),
+    "layers": ({"backend"}, {"keras"}),
     "losses": ({"backend", "layers"}, {"keras"}),
     "schedules": (set(), {"keras"}),
     # KerasHub is an optional dependency for pretrained encoders.
-    "models": ({"layers", "text"}, {"keras", "keras_hub"}),
+    "models": ({"backend", "layers", "text"}, {"keras", "keras_hub"}),
     "metrics": ({"backend", "scoring"}, {"keras", "numpy", "sacrebleu"}),
     "search": ({"backend", "search.options", "text"}, {"keras", "numpy"}),
     # Settings and commands import this before Keras is imported.

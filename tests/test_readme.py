@@ -56,6 +56,7 @@ sys.path.insert(0, str(ROOT / "docs"))
 generated = importlib.import_module("make_generated_pages")
 
 SMALL = {
+    "model.members": 1,
     "model.num_encoder_layers": 1,
     "model.num_decoder_layers": 1,
     "model.units": 16,

@@ -60,12 +60,13 @@ def commands(recipe: Recipe, work: Path, data: Path | None) -> Commands:
     [task] = [one for one in TASKS if one.name == recipe.public_task]
     if task.kind == "listen":
         recordings.unpack(data / "digits.zip", work)
-    [(name, valid)] = file_options(task, task.files[1], data, work).items()
+    valid = file_options(task, task.files[1], data, work)
+    if task.kind == "listen":
+        valid = {"pairs": valid["data"]}
     if "wake-word" in task.options:
-        valid, _ = recordings.write_streams(work, task.files[1], _SEED)
-    option = "pairs" if task.kind == "listen" else name
-    train = ["train", str(run), *train_options(task, data, work)]
-    return Commands(train, [*evaluate, f"--{option}", str(valid)])
+        valid["pairs"], _ = recordings.write_streams(work, task.files[1], _SEED)
+    files = [word for name, path in valid.items() for word in (f"--{name}", str(path))]
+    return Commands(["train", str(run), *train_options(task, data, work)], [*evaluate, *files])
 
 
 def keras_seq(words: list[str]) -> str:

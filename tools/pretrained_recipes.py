@@ -143,6 +143,16 @@ RECIPES = {
         "en",
         "shakespeare",
     ),
+    "english-japanese": Recipe(
+        "short English sentences to Japanese",
+        "small_parallel_enja (Tanaka corpus), 50,000 pairs",
+        "CC BY 2.0 FR (text of Tatoeba)",
+        "https://github.com/odashi/small_parallel_enja",
+        "chrf",
+        "cc-by-2.0",
+        "ja",
+        "enja",
+    ),
     "spoken-digits": Recipe(
         "recordings of English digits to words",
         "Free Spoken Digit Dataset, four speakers",

@@ -10,7 +10,15 @@ from keras_seq.backend.device import (
 )
 from keras_seq.backend.distribution import strategy_of_all_replicas, strategy_of_this_replica
 from keras_seq.backend.feed import batch_feed, wait_for_feeds
-from keras_seq.backend.ops import adam_step, dense, gather, multiply_no_nan, sum_of_squares
+from keras_seq.backend.ops import (
+    adam_step,
+    dense,
+    gather,
+    multiply_no_nan,
+    random_uint16,
+    shape,
+    sum_of_squares,
+)
 from keras_seq.backend.variables import sync_variables, to_numpy
 
 __all__ = [
@@ -27,6 +35,8 @@ __all__ = [
     "name",
     "on_host",
     "padded",
+    "random_uint16",
+    "shape",
     "strategy_of_all_replicas",
     "strategy_of_this_replica",
     "sum_of_squares",

@@ -18,14 +18,46 @@ def gather(values: Any, index: Any) -> Any:
         import tensorflow as tf
 
         return tf.gather(values, index, batch_dims=len(index.shape) - 1)
-    axes, shape = len(index.shape) - 1, keras.ops.shape(values)
+    axes, sizes = len(index.shape) - 1, keras.ops.shape(values)
     rows = index
     for axis in range(axes):
-        stride = math.prod(shape[axis + 1 : axes + 1])
-        offset = keras.ops.arange(shape[axis], dtype=index.dtype) * stride
+        stride = math.prod(sizes[axis + 1 : axes + 1])
+        offset = keras.ops.arange(sizes[axis], dtype=index.dtype) * stride
         rows = rows + keras.ops.reshape(offset, (-1,) + (1,) * (axes - axis))
-    flat = keras.ops.reshape(values, (-1, *shape[axes + 1 :]))
+    flat = keras.ops.reshape(values, (-1, *sizes[axes + 1 :]))
     return keras.ops.take(flat, rows, axis=0)
+
+
+def shape(tensor: Any) -> tuple[Any, ...]:
+    """`keras.ops.shape` that takes two TensorFlow operations instead of four for each unknown size.
+
+    Small models have hundreds of shapes, so tracing and updates take less time.
+    """
+    if name() == "tensorflow":
+        import tensorflow as tf
+
+        if isinstance(tensor, tf.Tensor):
+            known = tensor.shape.as_list()
+            if None not in known:
+                return tuple(known)
+            sizes = zip(known, tf.unstack(tf.shape(tensor)), strict=True)
+            return tuple(size if fixed is None else fixed for fixed, size in sizes)
+    return tuple(keras.ops.shape(tensor))
+
+
+def random_uint16(like: Any, seed: Any) -> Any:
+    """Draws uint16 in the shape of `like`, four from each random number of 64 bits.
+
+    TensorFlow only. `seed` is a `keras.random.SeedGenerator`.
+    """
+    import tensorflow as tf
+
+    size = tf.size(like)
+    numbers = keras.random.randint(
+        ((size + 3) // 4, 1), -(2**63), 2**63 - 1, dtype="int64", seed=seed
+    )
+    bits = tf.reshape(tf.bitcast(numbers, tf.uint16), (-1,))
+    return tf.reshape(tf.slice(bits, (0,), (size,)), tf.shape(like))
 
 
 def dense(gradient: Any) -> Any:
@@ -66,7 +98,7 @@ def adam_step(
     velocity: Any,
     gradient: Any,
     *,
-    step: Any,
+    decays: tuple[Any, Any],
     learning_rate: Any,
     beta_1: float,
     beta_2: float,
@@ -74,18 +106,19 @@ def adam_step(
 ) -> None:
     """Updates a weight by Adam in one operation. TensorFlow on a single device only.
 
-    `variable`, `momentum` and `velocity` are `tf.Variable`s. `step` counts updates from 1.
+    `variable`, `momentum` and `velocity` are `tf.Variable`s. `decays` are `beta_1` and `beta_2` to
+    the power of the number of this update, which counts from 1.
     """
     import tensorflow as tf
 
     dtype = variable.dtype
-    count = tf.cast(step, dtype)
+    beta_1_power, beta_2_power = (tf.cast(decay, dtype) for decay in decays)
     tf.raw_ops.ResourceApplyAdam(
         var=variable.handle,
         m=momentum.handle,
         v=velocity.handle,
-        beta1_power=tf.constant(beta_1, dtype) ** count,
-        beta2_power=tf.constant(beta_2, dtype) ** count,
+        beta1_power=beta_1_power,
+        beta2_power=beta_2_power,
         lr=tf.cast(learning_rate, dtype),
         beta1=beta_1,
         beta2=beta_2,

@@ -81,7 +81,7 @@ class Recognizer(RunPredictor):
         def recognize(audio: Any, lengths: Any) -> Labelings:
             if len(shape) == 3:
                 # A TensorFlow graph with dynamic shapes does not know the number of features.
-                audio = ops.reshape(audio, (*ops.shape(audio)[:2], shape[-1]))
+                audio = ops.reshape(audio, (*backend.shape(audio)[:2], shape[-1]))
             lengths = audio_lengths(name, audio, lengths)
             return find({name: audio, "lengths": lengths})
 
@@ -164,7 +164,7 @@ def audio_lengths(name: str, audio: Any, lengths: Any) -> Any:
     """
     if name != "samples":
         return lengths
-    real = ops.arange(ops.shape(audio)[1], dtype="int32") < lengths[:, None]
+    real = ops.arange(backend.shape(audio)[1], dtype="int32") < lengths[:, None]
     audible = ops.any(ops.logical_and(real, ops.not_equal(audio, 0)), axis=1)
     return ops.where(audible, lengths, 0)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from keras import ops
 
+from keras_seq import backend
 from keras_seq.search import SearchConfig, beam_search, sample
 from keras_seq.search.config import NEVER_GENERATED
 from keras_seq.search.options import SearchOptions
@@ -51,7 +52,7 @@ def make_search(
     def find(source: Any, prefix: Any = None) -> Any:
         if prefix is None and fixed is not None:
             row = ops.array([fixed], "int32")
-            prefix = ops.broadcast_to(row, (ops.shape(source)[0], len(fixed)))
+            prefix = ops.broadcast_to(row, (backend.shape(source)[0], len(fixed)))
         return search(model, source, config, prefix=prefix, **options)
 
     return find

@@ -5,6 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_seq import backend
 from keras_seq.layers.internal.checks import STEPS, check_axes, check_choice
 from keras_seq.layers.internal.configured_layer import ConfiguredLayer
 from keras_seq.layers.internal.precision import at_least_float32
@@ -81,7 +82,7 @@ def _mean(inputs: Any, mask: Any) -> Any:
 
 
 def _last(inputs: Any, mask: Any) -> Any:
-    step = ops.arange(ops.shape(inputs)[1])
+    step = ops.arange(backend.shape(inputs)[1])
     last = ops.max(ops.where(mask, step, -1), axis=1, keepdims=True)
     # Only the last step differs from 0.
     return ops.sum(zero_padding(inputs, ops.equal(step, last)), axis=1)
@@ -96,7 +97,7 @@ def masked_maximum(inputs: Any, mask: Any) -> Any:
     candidates = at_least_float32(inputs)
     candidates = ops.where(mask[..., None], candidates, ops.cast(-1e38, candidates.dtype))
     best = ops.argmax(candidates, axis=1, keepdims=True)
-    is_best = ops.equal(ops.arange(ops.shape(inputs)[1])[:, None], best)  # (B, S, D)
+    is_best = ops.equal(ops.arange(backend.shape(inputs)[1])[:, None], best)  # (B, S, D)
     # Not with `ops.max`: its gradient searches for equal numbers, and finds none if a compiler
     # recomputes the inputs with different rounding.
     selected = ops.logical_and(is_best, mask[..., None])

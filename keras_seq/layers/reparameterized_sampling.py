@@ -5,6 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_seq import backend
 from keras_seq.layers.internal.precision import at_least_float32
 from keras_seq.layers.internal.scaled_dot_product import zero_padding
 
@@ -114,7 +115,9 @@ class ReparameterizedSampling(keras.layers.Layer):
         if self.initial_kl_weight is not None:
             self.add_loss(self._loss(mean, log_variance))
         if training:
-            noise = keras.random.normal(ops.shape(mean), dtype=mean.dtype, seed=self.seed_generator)
+            noise = keras.random.normal(
+                backend.shape(mean), dtype=mean.dtype, seed=self.seed_generator
+            )
             mean = mean + ops.exp(log_variance / 2) * noise
         return ops.cast(mean, self.compute_dtype)
 

@@ -5,6 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_seq import backend
 from keras_seq.layers.internal.checks import STEPS, check_axes
 from keras_seq.layers.internal.configured_layer import ConfiguredLayer
 from keras_seq.layers.internal.scaled_dot_product import zero_padding
@@ -54,9 +55,9 @@ class ReversedSequence(ConfiguredLayer):
         # `rank` is the number of real steps before each step, `count` the number of all real steps.
         rank = ops.cumsum(real, axis=1) - real
         count = ops.sum(real, axis=1, keepdims=True)
-        steps = ops.arange(ops.shape(inputs)[1], dtype="int32")
+        steps = ops.arange(backend.shape(inputs)[1], dtype="int32")
         # The indices of the real steps in order, then the indices of padding.
-        real_first = ops.argsort(ops.where(mask, steps, steps + ops.shape(inputs)[1]), axis=1)
+        real_first = ops.argsort(ops.where(mask, steps, steps + backend.shape(inputs)[1]), axis=1)
         opposite = ops.where(mask, count - 1 - rank, 0)
         source = ops.take_along_axis(ops.cast(real_first, "int32"), opposite, axis=1)  # (B, S)
         zeroed = zero_padding(inputs, mask)

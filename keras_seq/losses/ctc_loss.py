@@ -6,6 +6,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_seq import backend
 from keras_seq.layers.internal.custom_gradient import custom_gradient
 from keras_seq.layers.internal.precision import at_least_float32
 from keras_seq.layers.internal.step_loop import run_steps
@@ -158,7 +159,7 @@ def _states(labels: Any) -> Any:
     """Returns the states blank, label, blank, label, ..., blank: `(B, 2 L + 1)`."""
     blanks = ops.zeros_like(labels)
     pairs = ops.stack([blanks, labels], axis=2)  # (B, L, 2)
-    pairs = ops.reshape(pairs, (ops.shape(labels)[0], 2 * ops.shape(labels)[1]))
+    pairs = ops.reshape(pairs, (backend.shape(labels)[0], 2 * backend.shape(labels)[1]))
     return ops.pad(pairs, [[0, 0], [0, 1]])
 
 
@@ -168,7 +169,7 @@ def _forward_backward(chosen: Any, states: Any, last: Any) -> tuple[Any, Any]:
     An alignment read backwards is an alignment of the reversed labels. One loop over a doubled
     batch therefore computes both.
     """
-    indices = ops.arange(ops.shape(states)[1], dtype="int32")
+    indices = ops.arange(backend.shape(states)[1], dtype="int32")
     # State s of the labels is state `last - s` of the reversed labels. States > last are unused.
     mirror = ops.where(indices <= last[:, None], last[:, None] - indices, indices)  # (B, S)
     reversed_states = ops.take_along_axis(states, mirror, axis=1)

@@ -5,6 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_seq import backend
 from keras_seq.losses.masked_loss import MaskedCrossEntropy, MaskedLoss
 from keras_seq.losses.sequence_cross_entropy import token_losses
 
@@ -63,7 +64,7 @@ class LabelCrossEntropy(MaskedCrossEntropy):
         rows = ops.reshape(labels, (-1, 1))
         logits = ops.reshape(y_pred, (-1, 1, y_pred.shape[-1]))
         losses = token_losses(rows, logits, self.label_smoothing, self.smoothed_value)
-        losses = ops.reshape(losses, ops.shape(labels))
+        losses = ops.reshape(losses, backend.shape(labels))
         return ops.mean(losses, axis=1) if members else losses
 
 

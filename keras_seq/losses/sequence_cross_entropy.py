@@ -111,7 +111,7 @@ def token_losses(
             if label_smoothing:
                 slopes = slopes - uniform * scale
             slope_at_label = (at_label - uniform - (1.0 - label_smoothing))[:, None]
-            rows = ops.arange(ops.shape(labels)[0], dtype="int32")
+            rows = ops.arange(backend.shape(labels)[0], dtype="int32")
             return ops.scatter_update(
                 slopes,
                 ops.stack([rows, labels], axis=1),
@@ -121,7 +121,7 @@ def token_losses(
         return losses, gradient
 
     flat = ops.reshape(ops.cast(logits, "float32"), (-1, vocabulary))
-    return ops.reshape(losses_of(flat), ops.shape(y_true))
+    return ops.reshape(losses_of(flat), backend.shape(y_true))
 
 
 def _log_sum(logits: Any, probabilities: Any, at_label: Any, labels: Any) -> Any:
@@ -145,5 +145,5 @@ def _log_sum(logits: Any, probabilities: Any, at_label: Any, labels: Any) -> Any
 def _at(rows: Any, index: Any) -> Any:
     """Returns `rows[i, index[i]]` for each row i, with one gather from the flattened rows."""
     width = rows.shape[-1]
-    flat_index = ops.arange(ops.shape(index)[0], dtype="int32") * width + index
+    flat_index = ops.arange(backend.shape(index)[0], dtype="int32") * width + index
     return ops.take(ops.reshape(rows, (-1,)), flat_index, axis=0)

@@ -5,6 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_seq import backend
 from keras_seq.metrics.summed import RowRate
 from keras_seq.metrics.tokens import PREDICTED_FILL, TRUE_FILL
 
@@ -70,7 +71,7 @@ def levenshtein(true: Any, true_lengths: Any, ids: Any, lengths: Any) -> Any:
     true = ops.pad(true, [[0, 0], [1, 0]], constant_values=TRUE_FILL)
     ids = ops.pad(ids, [[0, 0], [1, 0]], constant_values=PREDICTED_FILL)
     cells = ops.cumsum(ops.ones_like(true), axis=1) - 1  # (B, N + 1)
-    last_id = ops.shape(ids)[1] - 1
+    last_id = backend.shape(ids)[1] - 1
     lasts = true_lengths + lengths
 
     def shifted(diagonal: Any) -> Any:

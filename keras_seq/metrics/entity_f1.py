@@ -5,6 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_seq import backend
 from keras_seq.metrics.summed import SummedMetric, add, ratio
 from keras_seq.metrics.tokens import as_ids, predicted_ids, real_tokens, row_weights, rows_of
 from keras_seq.scoring import entities
@@ -123,8 +124,8 @@ def _right(true: dict[str, Any], predicted: dict[str, Any]) -> Any:
     starts = ops.reshape(ops.cast(true["starts"], "int32"), (-1,))
     # Each word's true entity, numbered over all rows.
     numbers = ops.cumsum(starts)
-    count = ops.shape(numbers)[0] + 1
+    count = backend.shape(numbers)[0] + 1
     errors = ops.segment_sum(ops.reshape(wrong, (-1,)), numbers, num_segments=count)
     right = ops.logical_and(starts > 0, ops.equal(ops.take(errors, numbers), 0))
-    right = ops.reshape(ops.cast(right, "float32"), ops.shape(inside))
+    right = ops.reshape(ops.cast(right, "float32"), backend.shape(inside))
     return ops.sum(right, axis=1)

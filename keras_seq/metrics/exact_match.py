@@ -5,6 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_seq import backend
 from keras_seq.metrics.summed import RowRate
 
 
@@ -47,8 +48,8 @@ class ExactMatch(RowRate):
 
     def row_counts(self, true: Any, true_lengths: Any, ids: Any, lengths: Any) -> tuple[Any, Any]:
         # Pad truth and prediction to equal widths.
-        padded = ops.pad(true, [[0, 0], [0, ops.shape(ids)[1]]], constant_values=0)
-        ids = ops.pad(ids, [[0, 0], [0, ops.shape(true)[1]]], constant_values=0)
+        padded = ops.pad(true, [[0, 0], [0, backend.shape(ids)[1]]], constant_values=0)
+        ids = ops.pad(ids, [[0, 0], [0, backend.shape(true)[1]]], constant_values=0)
         steps = ops.cumsum(ops.ones_like(ids), axis=1) - 1
         same = ops.logical_or(ops.equal(padded, ids), steps >= true_lengths[:, None])
         right = ops.logical_and(ops.all(same, axis=1), ops.equal(true_lengths, lengths))

@@ -5,6 +5,8 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_seq import backend
+
 # Shape letters: B batch, T steps, N steps of the truth, M steps of the prediction, V vocabulary.
 
 # Fill values of `rows_of`. They differ, so that padding never matches padding.
@@ -128,7 +130,7 @@ def rows_of(ids: Any, real: Any, end_id: int | None, keep_end: bool, fill: int) 
         real = ops.logical_and(real, ops.equal(before, 0))
     steps = ops.cumsum(ops.ones_like(ids), axis=1) - 1
     # The sort keys are unique, because backends order equal keys differently.
-    order = ops.argsort(ops.where(real, steps, steps + ops.shape(ids)[1]), axis=1)
+    order = ops.argsort(ops.where(real, steps, steps + backend.shape(ids)[1]), axis=1)
     lengths = ops.sum(ops.cast(real, "int32"), axis=1)
     moved = ops.take_along_axis(ids, order, axis=1)
     return ops.where(steps < lengths[:, None], moved, fill), lengths

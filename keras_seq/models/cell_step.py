@@ -5,6 +5,8 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_seq import backend
+
 # Shape letters: B batch, K beam, U units.
 
 
@@ -21,7 +23,7 @@ class CellStep(keras.layers.Layer):
         self.built = True
 
     def call(self, inputs: Any, states: Any) -> Any:
-        beam = ops.shape(inputs)[1]
+        beam = backend.shape(inputs)[1]
         outputs, new_states = self.cell(
             ops.reshape(inputs, (-1, inputs.shape[-1])),
             [ops.reshape(state, (-1, state.shape[-1])) for state in states],

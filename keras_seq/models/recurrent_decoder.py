@@ -7,6 +7,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_seq import backend
 from keras_seq.layers.embedding.token_embedding import TokenEmbedding
 from keras_seq.layers.internal.dropout import Dropout
 from keras_seq.layers.internal.exact_dense import ExactDense
@@ -36,7 +37,7 @@ class RecurrentStates:
 
         See `SearchableModel.initial_state`.
         """
-        batch = ops.shape(memory["mask"])[0]
+        batch = backend.shape(memory["mask"])[0]
         beam = {}
         for name, tensor in decoder_step.input["state"]["beam"].items():
             if name in memory:

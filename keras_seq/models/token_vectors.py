@@ -6,6 +6,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_seq import backend
 from keras_seq.layers.embedding.character_convolution import CharacterConvolution
 from keras_seq.layers.embedding.token_embedding import TokenEmbedding
 from keras_seq.layers.embedding.word_form_embedding import WordFormEmbedding
@@ -64,7 +65,7 @@ class _KnownCharacters(keras.layers.Layer):
     """Sets the number of characters, which may be unknown in compiled code."""
 
     def call(self, characters: Any) -> Any:
-        batch, steps = ops.shape(characters)[:2]
+        batch, steps = backend.shape(characters)[:2]
         return ops.reshape(characters, (batch, steps, WORD_CHARACTERS))
 
     def compute_output_spec(self, characters: Any) -> Any:

@@ -6,6 +6,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_seq import backend
 from keras_seq.layers.attention.beam_cache import beam_cache_mask, compact_cache, update_ancestors
 from keras_seq.models.attentive_model import call_with_weights
 from keras_seq.models.call_method import CallMethod
@@ -129,7 +130,7 @@ class TransformerDecoder:
         self, decoder_step: Any, memory: dict[str, Any], beam_size: int, length: Any
     ) -> dict[str, Any]:
         """An empty KV cache for `length` steps; see `SearchableModel.initial_state`."""
-        batch = ops.shape(memory["mask"])[0]
+        batch = backend.shape(memory["mask"])[0]
         caches = dict(decoder_step.input["state"]["shared"])
         del caches["write_index"]
         size = self.embedding.units // self.num_heads

@@ -5,6 +5,7 @@ from typing import Any
 
 from keras import ops
 
+from keras_seq import backend
 from keras_seq.backend import gather
 from keras_seq.search.beam_record import empty_record, finish_record, record_step
 from keras_seq.search.candidates import best_of_log_probabilities, best_of_logits
@@ -91,7 +92,7 @@ class BeamSearch:
 
     def __init__(self, source: Source, config: SearchConfig, record: bool) -> None:
         self._config, self._record = config, record
-        self._batch, self._source_length = ops.shape(source.mask)
+        self._batch, self._source_length = backend.shape(source.mask)
         self._max_steps = source.limits.steps
         self.num_hypotheses = config.beam_size
         self.needs_attention = config.coverage_penalty > 0
@@ -141,7 +142,7 @@ class BeamSearch:
         self, num_steps: Any, outputs: dict[str, Any], state: dict[str, Any], rows: dict[str, Any]
     ) -> dict[str, Any]:
         length, history = num_steps + 1, state["history"]
-        is_now = ops.equal(ops.arange(ops.shape(history["tokens"])[2]), num_steps)  # (C,)
+        is_now = ops.equal(ops.arange(backend.shape(history["tokens"])[2]), num_steps)  # (C,)
         logits = ops.cast(outputs["logits"], "float32")
         totals, tokens, parents = self._best_continuations(num_steps, logits, state, rows)  # (B, W)
         ending, staying, num_finished = self._survivors(totals, tokens, state["num_finished"])

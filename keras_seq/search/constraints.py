@@ -4,6 +4,7 @@ from typing import Any
 
 from keras import ops
 
+from keras_seq import backend
 from keras_seq.search.config import SearchConfig
 from keras_seq.search.hypotheses import NEG_INF
 
@@ -48,7 +49,7 @@ def constrained_log_probabilities(
         allowed = _without_sequence(allowed, tokens, step, tuple(sequence), ids)
     if prefix is None or prefix.shape[1] == 0:
         return allowed
-    last = ops.shape(prefix)[1] - 1
+    last = backend.shape(prefix)[1] - 1
     forced = ops.take(prefix, ops.minimum(step, last), axis=1)  # (B,)
     forced = ops.where(step <= last, forced, 0)[:, None]
     prefixed = ops.where(ops.equal(ids, forced)[:, None], free, NEG_INF)
@@ -64,15 +65,15 @@ def _penalized(logits: Any, tokens: Any, penalty: float) -> Any:
 
 def _without_repeated_ngrams(allowed: Any, tokens: Any, step: Any, size: int) -> Any:
     """Forbids the tokens that would complete an n-gram that the target already contains."""
-    positions = ops.arange(ops.shape(tokens)[2], dtype="int32")
+    positions = ops.arange(backend.shape(tokens)[2], dtype="int32")
     # Only n-grams that end before the current step are complete.
-    matches = ops.broadcast_to(positions + size <= step, ops.shape(tokens))
+    matches = ops.broadcast_to(positions + size <= step, backend.shape(tokens))
     for offset in range(size - 1):
         current = ops.take(tokens, ops.maximum(step - size + 1 + offset, 0), axis=2)  # (B, K)
         matches = ops.logical_and(matches, ops.equal(_shifted(tokens, offset), current[..., None]))
     last = ops.where(matches, _shifted(tokens, size - 1), 0)
     # Positions without a match only forbid the padding id 0.
-    return _scatter(allowed, last, ops.full(ops.shape(last), NEG_INF))
+    return _scatter(allowed, last, ops.full(backend.shape(last), NEG_INF))
 
 
 def _without_sequence(
@@ -80,7 +81,7 @@ def _without_sequence(
 ) -> Any:
     """Forbids the token that would complete a forbidden sequence."""
     *before, last = sequence
-    matches = ops.broadcast_to(step >= len(before), ops.shape(tokens)[:2])
+    matches = ops.broadcast_to(step >= len(before), backend.shape(tokens)[:2])
     for offset, token in enumerate(before):
         current = ops.take(tokens, ops.maximum(step - len(before) + offset, 0), axis=2)
         matches = ops.logical_and(matches, ops.equal(current, token))
@@ -94,7 +95,7 @@ def _shifted(tokens: Any, offset: int) -> Any:
 
 def _scatter(values: Any, index: Any, updates: Any) -> Any:
     """Writes `updates` `(B, K, L)` at `index` `(B, K, L)` of the last axis of `(B, K, V)`."""
-    batch, beam, size = ops.shape(values)
+    batch, beam, size = backend.shape(values)
     rows = ops.reshape(ops.arange(batch * beam, dtype="int32"), (batch, beam, 1))
     flat_index = ops.reshape(rows * size + index, (-1, 1))
     flat = ops.scatter_update(

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
+from keras_seq import backend
 from keras_seq.backend import gather
 from keras_seq.search.hypotheses import NEG_INF, exists, select_rows
 
@@ -62,7 +63,7 @@ def ctc_greedy_search(logits: Any, mask: Any = None) -> Labelings:
     is_label = ops.logical_and(path > 0, ops.not_equal(path, before))
     # Sorts frames with a label before frames without, both in order of time.
     frames = ops.cumsum(ops.ones_like(path), axis=1)
-    keys = ops.where(is_label, frames, frames + ops.shape(path)[1])
+    keys = ops.where(is_label, frames, frames + backend.shape(path)[1])
     order = ops.cast(ops.argsort(keys, axis=1), "int32")
     labels = gather(ops.where(is_label, path, 0), order)
     best = gather(scores, path[..., None])[..., 0]
@@ -129,7 +130,7 @@ def ctc_beam_search(
             f"`n_best` must be an integer from 1 to the beam size {beam_size}, received {n_best!r}."
         )
     scores, real = _log_probabilities(logits, mask)
-    batch, frames = ops.shape(real)
+    batch, frames = backend.shape(real)
     # The first slot holds the empty prefix; the others are empty.
     blank = ops.cast(ops.where(ops.arange(beam_size) == 0, 0.0, NEG_INF), scores.dtype)
     state = {

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import keras
 from keras import ops
 
+from keras_seq import backend
 from keras_seq.backend import gather
 from keras_seq.search.sources import Source
 
@@ -120,7 +121,7 @@ def _decode_in_rounds(
     limit = source.limits.steps
 
     def condition(taken: Any, numbers: Any, *_: Any) -> Any:
-        return ops.logical_and(taken < limit, ops.shape(numbers)[0] > 0)
+        return ops.logical_and(taken < limit, backend.shape(numbers)[0] > 0)
 
     def body(taken: Any, numbers: Any, state: Any, rows: Any, all_results: Any) -> Any:
         taken, state = advance(taken, ops.minimum(taken + ROUND, limit), state, rows)
@@ -136,7 +137,7 @@ def _decode_in_rounds(
         )
         return taken, numbers, _extended(model, state, ROUND), rows, all_results
 
-    numbers = ops.arange(ops.shape(source.mask)[0], dtype="int32")
+    numbers = ops.arange(backend.shape(source.mask)[0], dtype="int32")
     # TensorFlow loops reject a static number of rows that shrinks. `gather` makes it dynamic.
     rows = keras.tree.map_structure(
         lambda tensor: tensor if tensor.shape[0] is None else gather(tensor, numbers), rows
@@ -151,7 +152,7 @@ def _decode_in_rounds(
 def to_length(history: Any, length: Any) -> Any:
     """Pads or truncates the last axis of a history to `length`."""
     # After the last round, the capacity may be larger than the limit.
-    shape = ops.shape(history)
+    shape = backend.shape(history)
     if isinstance(length, int) and isinstance(shape[-1], int):
         missing = max(length - shape[-1], 0)
     else:

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from keras import ops
 
+from keras_seq import backend
 from keras_seq.search.config import SearchConfig
 
 # Shape letters: B batch, S source steps, P prefix steps.
@@ -28,7 +29,7 @@ class Limits(NamedTuple):
 def length_limits(source: Any, config: SearchConfig, prefix: Any = None) -> Limits:
     """Computes the limits of each row from its own source and prefix; see `SearchConfig`."""
     ratio, extra = config.max_length_ratio, config.max_length_extra
-    lengths, width = _lengths(source), ops.shape(source)[1]
+    lengths, width = _lengths(source), backend.shape(source)[1]
     max_length = _scaled(lengths, ratio) + extra
     if isinstance(width, int):
         # A Python number, because JAX compiles for a fixed number of steps.
@@ -39,7 +40,7 @@ def length_limits(source: Any, config: SearchConfig, prefix: Any = None) -> Limi
         larger, smaller = ops.maximum, ops.minimum
     if prefix is not None:
         max_length = ops.maximum(max_length, _lengths(prefix) + extra)
-        steps = larger(steps, ops.shape(prefix)[1] + extra)
+        steps = larger(steps, backend.shape(prefix)[1] + extra)
     max_length = ops.minimum(max_length, config.max_length)
     min_length = ops.maximum(_scaled(lengths, config.min_length_ratio), config.min_length)
     return Limits(

@@ -4,6 +4,8 @@ from typing import Any
 
 from keras import ops
 
+from keras_seq import backend
+
 # Shape letters: B batch, S source steps, N samples.
 
 _ODD = 0x9E3779B1
@@ -12,7 +14,7 @@ _ODD = 0x9E3779B1
 def row_keys(source: Any, seed: Any) -> Any:
     """Computes a uint32 key `(B,)` per source, independent of padding and of the other rows."""
     ids = ops.cast(source, "uint32")
-    positions = ops.cast(ops.arange(ops.shape(source)[1], dtype="int32"), "uint32")
+    positions = ops.cast(ops.arange(backend.shape(source)[1], dtype="int32"), "uint32")
     mixed = _mix(ids * _word(_ODD) + _mix(positions + _word(1)))
     masked = ops.where(ops.not_equal(source, 0), mixed, ops.zeros_like(mixed))
     return _mix(ops.sum(masked, axis=1) + _mix(ops.cast(seed, "uint32")))

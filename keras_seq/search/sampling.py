@@ -4,6 +4,7 @@ from typing import Any
 
 from keras import ops
 
+from keras_seq import backend
 from keras_seq.backend import gather
 from keras_seq.search.config import SearchConfig, make_config
 from keras_seq.search.constraints import constrained_log_probabilities
@@ -64,7 +65,7 @@ class Sampling:
 
     def __init__(self, source: Source, config: SearchConfig) -> None:
         self._config = config
-        self._batch = ops.shape(source.mask)[0]
+        self._batch = backend.shape(source.mask)[0]
         self._max_steps = source.limits.steps
         self.num_hypotheses = config.n_best
         self.rows = {
@@ -112,7 +113,7 @@ class Sampling:
         )
         now_ended = ops.logical_or(ended, ops.logical_or(ends, is_dropped))
         totals = ops.maximum(state["totals"] + gains, NEG_INF)
-        is_now = ops.equal(ops.arange(ops.shape(history)[2]), num_steps)  # (C,)
+        is_now = ops.equal(ops.arange(backend.shape(history)[2]), num_steps)  # (C,)
         return {
             "token": tokens,
             "totals": ops.where(ended, state["totals"], totals),

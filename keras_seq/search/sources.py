@@ -89,17 +89,17 @@ def _limits_without_lengths(mask: Any, config: SearchConfig, prefix: Any) -> Lim
     if _is_static(mask, is_ids=False):
         return limits
     # The sum with a tensor keeps TensorFlow from fixing the length of the growing state.
-    return limits._replace(steps=limits.steps + 0 * ops.shape(mask)[0])
+    return limits._replace(steps=limits.steps + 0 * backend.shape(mask)[0])
 
 
 def _is_static(mask: Any, is_ids: bool) -> bool:
-    sizes = ops.shape(mask)
+    sizes = backend.shape(mask)
     return any(isinstance(size, int) for size in (sizes if is_ids else sizes[:1]))
 
 
 def _words(tensor: Any) -> Any:
     """Returns the bits of a tensor `(B, ...)` as uint32 `(B, N)`; 0 stays 0."""
-    rows = ops.shape(tensor)[0]
+    rows = backend.shape(tensor)[0]
     if "float" in keras.backend.standardize_dtype(tensor.dtype):
         # `ops.view` requires a static last axis.
         numbers = ops.reshape(ops.cast(tensor, "float32"), (-1, 1))

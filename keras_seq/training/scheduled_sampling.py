@@ -3,6 +3,8 @@
 import keras
 from keras import ops
 
+from keras_seq import backend
+
 # Shape letters: B batch, S source steps, T target steps, V vocabulary.
 
 
@@ -91,9 +93,9 @@ class ScheduledSampling(keras.Model):
         best = ops.cast(ops.argmax(ops.stop_gradient(logits), axis=-1), target.dtype)
         # Step t predicts the token at step t + 1.
         predicted = ops.concatenate([target[:, :1], best[:, :-1]], axis=1)
-        random = keras.random.uniform(ops.shape(target), seed=self.seed_generator)
+        random = keras.random.uniform(backend.shape(target), seed=self.seed_generator)
         replace = ops.logical_and(ops.less(random, rate), ops.not_equal(target, 0))
-        replace = ops.logical_and(replace, ops.arange(ops.shape(target)[1]) > 0)
+        replace = ops.logical_and(replace, ops.arange(backend.shape(target)[1]) > 0)
         replace = ops.logical_and(replace, ops.not_equal(predicted, 0))
         return ops.where(replace, predicted, target)
 

@@ -114,6 +114,7 @@ class SkippingAdam(keras.optimizers.Adam):
             index={id(variable): i for i, variable in enumerate(variables)},
             averages=averages,
             moments={},
+            decays=None,
         )
         if backend.computes_on_one_processor() and not self.amsgrad:
             # `Adam.build` adds a momentum and a velocity for each weight.
@@ -261,7 +262,7 @@ class SkippingAdam(keras.optimizers.Adam):
             grads = [None if gradient is None else gradient * inverse for gradient in grads]
         strategy = backend.strategy_of_all_replicas()
         if strategy is None:
-            with self._without_ema_of_keras():
+            with self._without_ema_of_keras(), self._with_decays():
                 super().apply(grads, variables)
         else:
             update_replicas(self, strategy, grads, variables)
@@ -286,12 +287,24 @@ class SkippingAdam(keras.optimizers.Adam):
                 momentum,
                 velocity,
                 gradient,
-                step=self.iterations + 1,
+                decays=self._of_weights.decays,
                 learning_rate=learning_rate,
                 beta_1=self.beta_1,
                 beta_2=self.beta_2,
                 epsilon=self.epsilon,
             )
+
+    @contextlib.contextmanager
+    def _with_decays(self):
+        """Computes beta_1^t and beta_2^t of update t once for all weights."""
+        if self._of_weights.moments:
+            step = ops.cast(self.iterations + 1, "float32")
+            self._of_weights.decays = self.beta_1**step, self.beta_2**step
+        try:
+            yield
+        finally:
+            # The tensors would keep their graph.
+            self._of_weights.decays = None
 
     def _update_averages(self, updates):
         if not self.use_ema:

@@ -121,6 +121,7 @@ def test_training_on_columns_of_csv_gives_the_weights_of_plain_pairs(
         csv.writer(file).writerows([("de", "id", "en"), *((b, 1, a) for a, b in rows)])
     corpus(plain_tsv=plain.encode())
     small = {
+        "model.members": 1,
         "model.num_encoder_layers": 1,
         "model.num_decoder_layers": 1,
         "model.units": 16,

@@ -19,6 +19,7 @@ pytestmark = pytest.mark.slow
 PAIRS = date_pairs(200)
 SMALL = {
     "tokenizer.size": 300,
+    "model.members": 1,
     "model.num_encoder_layers": 1,
     "model.num_decoder_layers": 1,
     "model.units": 16,

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from faults.training_process import QUICK_TO_COMPILE
 
 from keras_seq.storage.checkpoints import CheckpointStore
 
@@ -27,7 +28,8 @@ def start(folder, backend, *arguments):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env=os.environ | {"KERAS_BACKEND": backend, "PYTHONPATH": str(ROOT)},
+        env=os.environ
+        | {"KERAS_BACKEND": backend, "PYTHONPATH": str(ROOT), "XLA_FLAGS": QUICK_TO_COMPILE},
     )
 
 

@@ -75,6 +75,18 @@ checkpoint.write_tensors = holding(checkpoint.write_tensors)
 
 # Keras imports scikit-learn where it is installed, which takes a second. Few users have it.
 WITHOUT_SKLEARN = "sys.modules['sklearn'] = None"
+# TensorFlow would optimize graphs that run a few times, which takes longer than they do.
+_UNOPTIMIZED = """
+import keras_seq_cli.quiet as quiet
+def unoptimized(import_quietly):
+    def imported(*arguments, **options):
+        module = import_quietly(*arguments, **options)
+        if tensorflow := sys.modules.get("tensorflow"):
+            tensorflow.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
+        return module
+    return imported
+quiet.import_quietly = unoptimized(quiet.import_quietly)
+"""
 _SHARE_CORES = (
     "from keras_seq.runtime.threads import configure_training_threads; configure_training_threads()"
 )
@@ -107,7 +119,7 @@ class Training:
         if code and "--devices" not in arguments and "--hosts" not in arguments:
             # The command sets the threads before it imports TensorFlow, and `code` may import it.
             code = f"{_SHARE_CORES}\n{code}"
-        code = f"import sys\n{WITHOUT_SKLEARN}\n{code}"
+        code = f"import sys\n{WITHOUT_SKLEARN}\n{_UNOPTIMIZED}\n{code}"
         script = f"{code}\nfrom keras_seq_cli.main import main\nsys.exit(main())"
         self.process = subprocess.Popen(
             [sys.executable, "-c", script, *arguments],

@@ -5,6 +5,7 @@ from typing import Any
 import keras
 from keras import ops, tree
 
+from keras_seq import backend
 from keras_seq.layers.cells.cell_wrapper import CellWrapper
 from keras_seq.layers.cells.dropout_cell import DropoutCell
 from keras_seq.layers.cells.residual_cell import ResidualCell
@@ -214,7 +215,7 @@ class AttentionCell(KernelArguments):
             inputs = ops.concatenate([inputs, extra], axis=-1)
         if len(inputs.shape) == 2:
             return self.cell(inputs, cell_states)
-        beam = ops.shape(inputs)[1]
+        beam = backend.shape(inputs)[1]
         inputs, cell_states = tree.map_structure(
             lambda tensor: ops.reshape(tensor, (-1, tensor.shape[-1])), (inputs, cell_states)
         )

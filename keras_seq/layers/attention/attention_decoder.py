@@ -5,6 +5,7 @@ from typing import Any
 import keras
 from keras import ops, tree
 
+from keras_seq import backend
 from keras_seq.layers.attention.attention_cell import AttentionCell, attend, has_state
 from keras_seq.layers.internal.checks import STEPS, check_axes, check_tensor
 from keras_seq.layers.internal.configured_layer import ConfiguredLayer
@@ -92,17 +93,17 @@ class AttentionDecoder(ConfiguredLayer):
         check_tensor("inputs", inputs, self.cell.features["inputs"], STEPS)
         self.cell.check_memory(inputs, value, value_mask, summary)
         if states is None:
-            states = self.cell.get_initial_state(ops.shape(inputs)[0], value)
+            states = self.cell.get_initial_state(backend.shape(inputs)[0], value)
         self.cell.check_states(states, 2)
         states = tree.map_structure(lambda state: ops.cast(state, self.compute_dtype), states)
         attention = self.cell.attention
         memory = {**attention.project(value, value_mask), "value_mask": value_mask}
-        noise = attention.draw_noise(ops.shape(inputs)[1], value, training)  # (B, T, S)
+        noise = attention.draw_noise(backend.shape(inputs)[1], value, training)  # (B, T, S)
         inner = loop_cell(
             self.cell.cell,
             inputs.shape[-1],
             0 if summary is None else summary.shape[-1],
-            noise_shape=ops.shape(inputs)[:2] if training else None,
+            noise_shape=backend.shape(inputs)[:2] if training else None,
         )
         projected = inner.project(inputs, summary)
         run = self._run_with_feeding if self.cell.input_feeding else self._run_without_feeding
@@ -169,7 +170,7 @@ class AttentionDecoder(ConfiguredLayer):
         if return_weights:
             outputs, weights = outputs[..., :width], outputs[..., width:]
             # If S is unknown, so is the size of the slice.
-            outputs = ops.reshape(outputs, (*ops.shape(outputs)[:2], width))
+            outputs = ops.reshape(outputs, (*backend.shape(outputs)[:2], width))
         if not current:
             outputs = tanh(ops.matmul(outputs, self.cell.kernel))
         return outputs, states, weights

@@ -5,6 +5,7 @@ from typing import Any
 import keras
 from keras import ops, tree
 
+from keras_seq import backend
 from keras_seq.layers.internal.scaled_dot_product import NEG_INF
 
 # Shape letters: B batch, K beam, L cached steps, each with a slot for each hypothesis.
@@ -17,7 +18,7 @@ def update_ancestors(ancestors: Any, write_index: Any) -> Any:
     hypothesis. `write_index` `(B,)` or `()` is the index on the axis L of the current step. Returns
     the new `ancestors`.
     """
-    _, beam, length, _ = ops.shape(ancestors)
+    _, beam, length, _ = backend.shape(ancestors)
     index = ops.reshape(ops.cast(write_index, "int32"), (-1, 1))
     current = ops.equal(ops.arange(length), index)  # (B, L)
     own = ops.equal(ops.arange(beam)[:, None], ops.arange(beam))  # (K, K)
@@ -63,7 +64,7 @@ def compact_cache(
     if keras.backend.backend() != "tensorflow":
         caches = tree.map_structure(lambda cache: ops.pad(cache, [*padding, [0, 0]]), caches)
         return ops.pad(ancestors, padding), write_index, caches
-    batch, beam, steps, _ = ops.shape(ancestors)
+    batch, beam, steps, _ = backend.shape(ancestors)
     slots = steps * beam
     ancestors = ops.reshape(ancestors, (batch, beam, slots))
     used = ops.any(ancestors, axis=1)  # (B, L * K)
@@ -83,7 +84,7 @@ def compact_cache(
     padded_index = ops.pad(index, [[0, 0], [0, length * beam]])
 
     def compact(cache: Any) -> Any:
-        heads, size = ops.shape(cache)[1], cache.shape[-1]
+        heads, size = backend.shape(cache)[1], cache.shape[-1]
         rows = gather_slots(ops.reshape(cache, (-1, size)), heads, padded_index)
         return ops.reshape(rows, (batch, heads, longest + length, beam, size))
 

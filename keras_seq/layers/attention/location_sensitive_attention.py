@@ -5,6 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_seq import backend
 from keras_seq.layers.internal.checks import check_positive
 from keras_seq.layers.internal.precision import at_least_float32
 from keras_seq.layers.internal.shapes import reshape
@@ -108,7 +109,7 @@ class LocationSensitiveAttention(BiasArguments, RecurrentAttention, DroppingAtte
         return self.query_projection(query)
 
     def _align(self, prepared: Any, key: Any, state: Any, value_mask: Any) -> tuple[Any, Any]:
-        batch, hypotheses, steps = ops.shape(state)
+        batch, hypotheses, steps = backend.shape(state)
         if value_mask is not None:
             # The caller may pass a state with arbitrary values on padding.
             state = ops.where(ops.expand_dims(value_mask, 1), state, ops.zeros((), state.dtype))

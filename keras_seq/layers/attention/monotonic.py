@@ -6,6 +6,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_seq import backend
 from keras_seq.layers.internal.checks import check_choice, same_shape
 from keras_seq.layers.internal.precision import at_least_float32
 from keras_seq.layers.internal.single_head_attention import RecurrentAttention, SingleHeadAttention
@@ -94,7 +95,7 @@ def _accumulate_in_parallel(decay: Any, added: Any) -> Any:
     if not isinstance(steps, int):
         # TensorFlow differentiates loops of unknown length. JAX does not, but on JAX the length is
         # only unknown while Keras infers the shapes of a functional model.
-        steps = ops.shape(decay)[-1]
+        steps = backend.shape(decay)[-1]
         segments = (ops.convert_to_tensor(1, dtype="int32"), decay, added)
         # XLA requires a bound: no axis is longer than 2^31.
         return ops.while_loop(
@@ -107,7 +108,7 @@ def _accumulate_in_parallel(decay: Any, added: Any) -> Any:
 
 def _accumulate_in_loop(decay: Any, added: Any) -> Any:
     """Computes `_accumulate_in_parallel` as a loop over the last axis."""
-    shape = ops.shape(decay)
+    shape = backend.shape(decay)
     pairs = ops.stack([decay, added], axis=-1)  # (B, ..., S, 2)
     pairs = ops.reshape(pairs, (-1, shape[-1], 2))
 
@@ -169,7 +170,7 @@ class MonotonicAttention(RecurrentAttention):
     def draw_noise(self, steps: Any, value: Any, training: bool | None = None) -> Any:
         if not training or not self.sigmoid_noise:
             return None
-        shape = (ops.shape(value)[0], steps, ops.shape(value)[1])
+        shape = (backend.shape(value)[0], steps, backend.shape(value)[1])
         return keras.random.normal(
             shape, stddev=self.sigmoid_noise, dtype=self.compute_dtype, seed=self.seed_generator
         )

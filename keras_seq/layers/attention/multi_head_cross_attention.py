@@ -5,6 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_seq import backend
 from keras_seq.layers.internal.checks import STEPS, check_attention_mask, check_call, known_features
 from keras_seq.layers.internal.multi_head_attention import MultiHeadAttention
 from keras_seq.layers.internal.scaled_dot_product import (
@@ -138,7 +139,7 @@ class MultiHeadCrossAttention(MultiHeadAttention):
         """
         value = zero_padding(ops.cast(value, self.compute_dtype), value_mask)
         key, value = self._project_heads(
-            value, ops.shape(value)[:2], self.key_value_projection, self.head_sizes
+            value, backend.shape(value)[:2], self.key_value_projection, self.head_sizes
         )
         return {"key": self._rotate(key), "value": value}
 
@@ -160,7 +161,7 @@ class MultiHeadCrossAttention(MultiHeadAttention):
         position of all queries, an integer scalar tensor; by default query t is at position t.
         """
         key_size = self.head_sizes[0]
-        lengths = ops.shape(query)[:2]
+        lengths = backend.shape(query)[:2]
         (query,) = self._project_heads(query, lengths, self.query_projection, (key_size,))
         query = self._rotate(query * ops.cast(key_size**-0.5, query.dtype), position)
         padding = None if value_mask is None else padding_bias(value_mask)

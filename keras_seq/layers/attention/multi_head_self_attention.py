@@ -6,6 +6,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_seq import backend
 from keras_seq.layers.attention.beam_cache import distances
 from keras_seq.layers.internal.checks import (
     STEPS,
@@ -134,7 +135,7 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         check_tensor("inputs", inputs, self.features, STEPS)
         check_mask("mask", mask, inputs)
         check_attention_mask("attention_mask", attention_mask, inputs, inputs)
-        lengths = ops.shape(inputs)[:2]
+        lengths = backend.shape(inputs)[:2]
         steps = lengths[1]
         query, key, value = self._project(zero_padding(inputs, mask), lengths)
         padding = None if mask is None else padding_bias(mask)
@@ -171,10 +172,10 @@ class MultiHeadSelfAttention(MultiHeadAttention):
         Returns:
             Outputs `(B, K, D)` and the new cache.
         """
-        lengths = ops.shape(inputs)[:2]
+        lengths = backend.shape(inputs)[:2]
         query, key, value = self._project(inputs, lengths, position)  # (B, H, K, D_k)
         # All layers share `bias`, so its shape is computed only once.
-        batch, beam, length, _ = ops.shape(bias)
+        batch, beam, length, _ = backend.shape(bias)
         write_index = position if write_index is None else write_index
         indices = cache_indices(batch, self.num_heads, write_index)
         cache = {
@@ -245,5 +246,5 @@ def write_step(cache: Any, indices: Any, update: Any) -> Any:
 
     It scatters, because `slice_update` becomes an XLA operation that stock model servers reject.
     """
-    beam, size = ops.shape(update)[2:]
+    beam, size = backend.shape(update)[2:]
     return ops.scatter_update(cache, indices, ops.reshape(update, (-1, beam, size)))

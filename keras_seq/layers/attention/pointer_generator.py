@@ -5,6 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_seq import backend
 from keras_seq.layers.internal.checks import (
     STEPS,
     check_axes,
@@ -96,7 +97,7 @@ class PointerGenerator(WeightArguments):
 
     def _copied(self, attention: Any, source: Any) -> Any:
         """Returns the sum of the weights of each token of the vocabulary, `(B, T, V)`."""
-        batch, steps, length = (ops.shape(attention)[axis] for axis in range(3))
+        batch, steps, length = (backend.shape(attention)[axis] for axis in range(3))
         size = self.vocabulary_size
         inside = ops.logical_and(source >= 0, source < size)
         weights = ops.where(inside[:, None], attention, ops.zeros_like(attention))

@@ -5,6 +5,7 @@ from typing import Any
 import keras
 from keras import ops, tree
 
+from keras_seq import backend
 from keras_seq.layers.internal.checks import STEPS, check_mask, known_features, same_shape
 from keras_seq.layers.internal.loop_cell import GenericCell, loop_cell
 from keras_seq.layers.internal.scaled_dot_product import zero_padding
@@ -83,7 +84,7 @@ class RNN(keras.layers.RNN):
         if initial_state is None:
             initial_state = self.states
         if initial_state is None:
-            initial_state = self.get_initial_state(batch_size=ops.shape(sequences)[0])
+            initial_state = self.get_initial_state(batch_size=backend.shape(sequences)[0])
         if not tree.is_nested(initial_state):
             initial_state = [initial_state]
         self._check_states(initial_state, sequences.shape[0])
@@ -98,7 +99,7 @@ class RNN(keras.layers.RNN):
     def _run(self, sequences: Any, initial_state: Any, mask: Any, training: bool | None) -> Any:
         """Returns the outputs and the list of last states."""
         sequences = zero_padding(sequences, mask)
-        noise_shape = ops.shape(sequences)[:2] if training else None
+        noise_shape = backend.shape(sequences)[:2] if training else None
         cells = [self.cell, *getattr(self.cell, "cells", [])]
         policy = self.dtype_policy
         if all(getattr(cell, "dtype_policy", policy) == policy for cell in cells):
@@ -121,7 +122,7 @@ class RNN(keras.layers.RNN):
             # At a masked step Keras repeats the first state on JAX and the last output on
             # TensorFlow. Making the output the first state unifies both for every cell.
             width = getattr(self.cell, "output_size", None) or tree.flatten(self.state_size)[0]
-            states.insert(0, ops.zeros((ops.shape(sequences)[0], width), sequences.dtype))
+            states.insert(0, ops.zeros((backend.shape(sequences)[0], width), sequences.dtype))
         outputs, states = run_steps(
             step,
             form.project(sequences),

@@ -6,6 +6,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_seq import backend
 from keras_seq.layers.internal.adaptable_layer import AdaptableLayer
 from keras_seq.layers.internal.checks import check_minimum, check_word_ids
 from keras_seq.layers.internal.exact_dense import ExactDense
@@ -122,7 +123,7 @@ class CharacterConvolution(AdaptableLayer):
 
     def call(self, inputs: Any) -> Any:
         check_word_ids(inputs, "characters")
-        batch, words, characters = ops.shape(inputs)
+        batch, words, characters = backend.shape(inputs)
         ids = reshape(inputs, (-1, characters))  # (B T, C)
         # TensorFlow fails on a convolution of no rows, so there is one more row.
         ids = ops.pad(ids, [[0, 1], [0, 0]])

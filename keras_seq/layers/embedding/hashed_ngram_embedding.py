@@ -5,6 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_seq import backend
 from keras_seq.layers.internal.checks import check_minimum
 from keras_seq.layers.internal.configured_layer import ConfiguredLayer
 
@@ -81,7 +82,7 @@ class HashedNgramEmbedding(ConfiguredLayer):
                 f"received {dtype} of shape {tuple(inputs.shape)}."
             )
         ids = ops.cast(inputs, "int32")
-        steps = ops.shape(ids)[1]
+        steps = backend.shape(ids)[1]
         padded = ops.pad(ids, [[0, 0], [self.n - 1, 0]])
         hashes = padded[:, :steps]
         for i in range(1, self.n):

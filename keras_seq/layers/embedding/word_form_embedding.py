@@ -7,6 +7,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_seq import backend
 from keras_seq.layers.internal.checks import check_minimum, check_word_ids
 from keras_seq.layers.internal.configured_layer import ConfiguredLayer
 
@@ -108,7 +109,7 @@ class WordFormEmbedding(ConfiguredLayer):
         )
         hashes = [self._hash(part) + i * self.rows for i, part in enumerate(parts)]
         vectors = ops.take(self.embeddings, ops.stack(hashes, axis=-1), axis=0)
-        shape = ops.shape(vectors)
+        shape = backend.shape(vectors)
         vectors = ops.reshape(vectors, (shape[0], shape[1], len(parts) * self.units))
         real = self.compute_mask(inputs)
         vectors = ops.where(real[..., None], vectors, ops.zeros((), vectors.dtype))

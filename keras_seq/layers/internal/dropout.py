@@ -5,6 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_seq import backend
 from keras_seq.layers.internal.custom_gradient import custom_gradient
 
 
@@ -54,15 +55,6 @@ class Dropout(keras.layers.Dropout):
     def _draw(self, inputs: Any) -> tuple[Any, float]:
         """Returns a mask, 1 to keep a number and 0 to drop it, and the scale of kept numbers."""
         dropped = min(round(self.rate * 2**16), 2**16 - 1)
-        bits = _random_uint16(inputs, self.seed_generator)
+        bits = backend.random_uint16(inputs, self.seed_generator)
         mask = ops.cast(ops.greater_equal(bits, ops.cast(dropped, "uint16")), inputs.dtype)
         return mask, 2**16 / (2**16 - dropped)
-
-
-def _random_uint16(like: Any, seed: Any) -> Any:
-    """Returns uint16 in the shape of `like`, four from each random number of 64 bits."""
-    size = ops.size(like)
-    numbers = keras.random.randint(
-        ((size + 3) // 4, 1), -(2**63), 2**63 - 1, dtype="int64", seed=seed
-    )
-    return ops.reshape(ops.reshape(ops.view(numbers, "uint16"), (-1,))[:size], ops.shape(like))

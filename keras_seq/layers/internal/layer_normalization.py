@@ -5,6 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_seq import backend
 from keras_seq.layers.internal.custom_gradient import custom_gradient
 from keras_seq.layers.internal.precision import at_least_float32
 
@@ -41,7 +42,7 @@ class LayerNormalization(keras.layers.LayerNormalization):
         rows = at_least_float32(ops.reshape(inputs, (-1, inputs.shape[-1])))
         gamma, beta = (ops.cast(weight, rows.dtype) for weight in (self.gamma, self.beta))
         outputs = _normalization(self.epsilon)(rows, gamma, beta)
-        return ops.cast(ops.reshape(outputs, ops.shape(inputs)), self.compute_dtype)
+        return ops.cast(ops.reshape(outputs, backend.shape(inputs)), self.compute_dtype)
 
 
 def _normalization(epsilon: float) -> Any:
@@ -55,7 +56,7 @@ def _normalization(epsilon: float) -> Any:
         def gradient(upstream: Any) -> Any:
             product = upstream * normal
             # Sums and means as matrix products, which are faster than TensorFlow's sums.
-            ones = ops.ones((1, ops.shape(rows)[0]), rows.dtype)
+            ones = ops.ones((1, backend.shape(rows)[0]), rows.dtype)
             mean_kernel = ops.reshape(gamma, (-1, 1)) / gamma.shape[0]
             mean = ops.matmul(upstream, mean_kernel)
             mean = mean + normal * ops.matmul(product, mean_kernel)

@@ -5,6 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_seq import backend
 from keras_seq.layers.internal.shapes import add_bias, dense
 from keras_seq.layers.internal.step_loop import LoopMatmul, read_once
 
@@ -48,7 +49,7 @@ def join_summary(inputs: Any, summary: Any) -> Any:
     """Appends a summary `(B, D_s)` to inputs `(B, ..., D)`; returns `(B, ..., D + D_s)`."""
     if summary is None:
         return inputs
-    leading = ops.shape(inputs)[:-1]
+    leading = backend.shape(inputs)[:-1]
     summary = ops.cast(summary, inputs.dtype)
     if len(leading) == 2:
         summary = ops.expand_dims(summary, 1)

@@ -5,6 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_seq import backend
 from keras_seq.layers.internal.precision import at_least_float32
 
 # Shape letters: B batch, H heads, T query steps, S key steps, D size of a head.
@@ -97,8 +98,8 @@ def fused_context(query: Any, key: Any, value: Any, bias: Any = None, has_keys: 
             # A query without keys would compute 0 / 0, so it sees all keys until its context is
             # multiplied by 0 below.
             mask = ops.logical_or(mask, has_keys < 0.5)
-        batch, _, steps, _ = ops.shape(query)
-        mask = ops.broadcast_to(mask, (batch, 1, steps, ops.shape(key)[2]))
+        batch, _, steps, _ = backend.shape(query)
+        mask = ops.broadcast_to(mask, (batch, 1, steps, backend.shape(key)[2]))
     context = ops.dot_product_attention(
         *(ops.transpose(part, (0, 2, 1, 3)) for part in (query, key, value)), mask=mask, scale=1.0
     )

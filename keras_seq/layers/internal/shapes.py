@@ -5,6 +5,8 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_seq import backend
+
 
 def reshape(tensor: Any, shape: Any) -> Any:
     """`ops.reshape` that does not compute the size of a single unknown dimension.
@@ -39,7 +41,7 @@ def dense(inputs: Any, kernel: Any, bias: Any = None) -> Any:
     shapes at run time. For a single step this costs more than the product.
     """
     outputs = dense_rows(ops.reshape(inputs, (-1, inputs.shape[-1])), kernel, bias)
-    return reshape(outputs, (*ops.shape(inputs)[:-1], kernel.shape[-1]))
+    return reshape(outputs, (*backend.shape(inputs)[:-1], kernel.shape[-1]))
 
 
 def fits(tensor: Any, kernel: Any) -> bool:

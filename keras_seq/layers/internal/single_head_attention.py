@@ -6,6 +6,7 @@ from typing import Any
 import keras
 from keras import activations, ops
 
+from keras_seq import backend
 from keras_seq.layers.internal.adaptable_layer import AdaptableLayer
 from keras_seq.layers.internal.checks import STEPS, check_call, check_rates, known_features
 from keras_seq.layers.internal.precision import at_least_float32
@@ -89,7 +90,7 @@ class SingleHeadAttention(AdaptableLayer, KernelArguments):
         check_call(self.features, query, value, query_mask, value_mask)
         query = zero_padding(query, query_mask)
         memory = {**self.project(value, value_mask), "value_mask": value_mask}
-        noise = self.draw_noise(ops.shape(query)[1], value, training)
+        noise = self.draw_noise(backend.shape(query)[1], value, training)
         if not has_state(self):
             return self.attend(query, **memory, noise=noise)
         state = self.initial_state(value)
@@ -137,7 +138,7 @@ class DroppingAttention(SingleHeadAttention):
     def draw_noise(self, steps: Any, value: Any, training: bool | None = None) -> Any:
         if not training or not self.dropout:
             return None
-        shape = (ops.shape(value)[0], steps, ops.shape(value)[1])
+        shape = (backend.shape(value)[0], steps, backend.shape(value)[1])
         return self.dropout_layer(ops.ones(shape, dtype=value.dtype), training=training)
 
     def _read(self, weights: Any, value: Any, noise: Any) -> tuple[Any, Any]:

@@ -5,6 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_seq import backend
 from keras_seq.layers.internal.checks import STEPS, check_positive, known_features
 from keras_seq.layers.internal.configured_layer import ConfiguredLayer
 
@@ -58,7 +59,7 @@ class LearnedPosition(ConfiguredLayer):
 
     def call(self, inputs: Any) -> Any:
         self._check_steps(inputs.shape)
-        return self._add(inputs, ops.arange(ops.shape(inputs)[1]))
+        return self._add(inputs, ops.arange(backend.shape(inputs)[1]))
 
     def _check_steps(self, shape: Any) -> None:
         steps = shape[1]

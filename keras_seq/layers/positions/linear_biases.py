@@ -5,6 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_seq import backend
 from keras_seq.layers.internal.precision import at_least_float32
 from keras_seq.layers.positions.attention_position import AttentionPosition
 
@@ -55,7 +56,7 @@ class LinearBiases(AttentionPosition):
             )
 
     def call(self, inputs: Any) -> Any:
-        bias = self.bias(inputs, ops.shape(inputs)[-1])
+        bias = self.bias(inputs, backend.shape(inputs)[-1])
         return ops.cast(ops.add(at_least_float32(inputs), bias), self.compute_dtype)
 
     def bias(self, query: Any, steps: Any) -> Any:

@@ -5,6 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_seq import backend
 from keras_seq.layers.internal.checks import check_positive
 from keras_seq.layers.internal.precision import at_least_float32
 from keras_seq.layers.positions.attention_position import AttentionPosition
@@ -83,7 +84,7 @@ class RelativePosition(AttentionPosition):
         super().build_heads(num_heads, key_size, value_size)
 
     def call(self, inputs: Any) -> Any:
-        return ops.cast(self.bias(inputs, ops.shape(inputs)[2]), self.compute_dtype)
+        return ops.cast(self.bias(inputs, backend.shape(inputs)[2]), self.compute_dtype)
 
     def bias(self, query: Any, steps: Any) -> Any:
         vectors = self._vectors_by_distance(self.key_vectors, query, steps)
@@ -93,15 +94,15 @@ class RelativePosition(AttentionPosition):
     def context_bias(self, weights: Any) -> Any:
         if not self.values:
             return None
-        steps = ops.shape(weights)[-1]
+        steps = backend.shape(weights)[-1]
         vectors = self._vectors_by_distance(self.value_vectors, weights, steps)
         return ops.matmul(by_distance(weights, steps), vectors)
 
     def step_bias(self, query: Any, distance: Any) -> Any:
         vectors = self._past_vectors(self.key_vectors, query)
         scores = ops.matmul(query, ops.transpose(vectors))  # (B, H, K, R + 1)
-        _, beam, slots = ops.shape(distance)
-        batch, heads = ops.shape(query)[0], query.shape[1]
+        _, beam, slots = backend.shape(distance)
+        batch, heads = backend.shape(query)[0], query.shape[1]
         index = ops.broadcast_to(self._past_index(distance)[:, None], (batch, heads, beam, slots))
         return at_least_float32(ops.take_along_axis(scores, index, axis=-1))
 
@@ -136,14 +137,14 @@ def by_key(tensor: Any, steps: Any) -> Any:
     The entry of query t for key s has the flat index t (2 T + 1) + s - t + T = t (2 T) + s + T.
     After the first T entries, in rows of 2 T, it is entry s of row t.
     """
-    batch, heads = ops.shape(tensor)[0], tensor.shape[1]
+    batch, heads = backend.shape(tensor)[0], tensor.shape[1]
     flat = ops.reshape(tensor, (batch, heads, steps * (2 * steps + 1)))
     return ops.reshape(flat[:, :, steps:], (batch, heads, steps, 2 * steps))[..., :steps]
 
 
 def by_distance(tensor: Any, steps: Any) -> Any:
     """Inverts `by_key`. Relative positions without a key get 0."""
-    batch, heads = ops.shape(tensor)[0], tensor.shape[1]
+    batch, heads = backend.shape(tensor)[0], tensor.shape[1]
     longer = ops.pad(tensor, [[0, 0], [0, 0], [0, 0], [0, steps]])
     flat = ops.reshape(longer, (batch, heads, 2 * steps * steps))
     flat = ops.pad(flat, [[0, 0], [0, 0], [steps, 0]])

@@ -6,6 +6,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_seq import backend
 from keras_seq.layers.internal.checks import check_above_zero
 from keras_seq.layers.internal.precision import at_least_float32
 from keras_seq.layers.internal.shapes import reshape
@@ -81,7 +82,7 @@ class RotaryPosition(AttentionPosition):
         return self.rotate(inputs, position)
 
     def rotate(self, tensor: Any, position: Any = None) -> Any:
-        shape, half = ops.shape(tensor), tensor.shape[-1] // 2
+        shape, half = backend.shape(tensor), tensor.shape[-1] // 2
         if position is None:
             positions = ops.arange(shape[-2], dtype="float32")
         else:

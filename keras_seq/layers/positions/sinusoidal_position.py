@@ -6,6 +6,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_seq import backend
 from keras_seq.layers.internal.checks import STEPS, check_above_zero, known_features
 from keras_seq.layers.internal.configured_layer import ConfiguredLayer
 from keras_seq.layers.internal.precision import at_least_float32
@@ -58,7 +59,7 @@ class SinusoidalPosition(ConfiguredLayer):
         known_features("inputs", input_shape, STEPS)
 
     def call(self, inputs: Any) -> Any:
-        positions = ops.arange(ops.shape(inputs)[1], dtype="float32")
+        positions = ops.arange(backend.shape(inputs)[1], dtype="float32")
         return self._add(inputs, self._encode(positions[:, None], inputs.shape[-1]))
 
     def step(self, inputs: Any, position: Any) -> Any:

@@ -5,6 +5,7 @@ from typing import Any
 import keras
 from keras import ops, tree
 
+from keras_seq import backend
 from keras_seq.layers.attention.attention_cell import AttentionCell
 from keras_seq.layers.attention.attention_decoder import AttentionDecoder
 from keras_seq.layers.internal.configured_layer import ConfiguredLayer
@@ -154,7 +155,7 @@ class SampledDecoder(ConfiguredLayer):
     ) -> tuple[Any, Any, Any]:
         self._check_target(target)
         if states is None:
-            states = self.cell.get_initial_state(ops.shape(value)[0], value)
+            states = self.cell.get_initial_state(backend.shape(value)[0], value)
         states = tree.map_structure(lambda state: ops.cast(state, self.compute_dtype), states)
         if self.generates:
             return self._generate(states, self._memory(value, value_mask, summary))
@@ -176,13 +177,17 @@ class SampledDecoder(ConfiguredLayer):
         if self.embedding is not None:
             target_mask = ops.not_equal(target, 0)
         if target_mask is None:
-            return logits, ids, ops.full(ops.shape(ids)[:1], ops.shape(ids)[1], dtype="int32")
+            return (
+                logits,
+                ids,
+                ops.full(backend.shape(ids)[:1], backend.shape(ids)[1], dtype="int32"),
+            )
         ids = ops.where(target_mask, ids, 0)
         return logits, ids, ops.sum(ops.cast(target_mask, "int32"), axis=1)
 
     def _mix(self, inputs: Any, states: Any, memory: Any) -> tuple[Any, Any]:
         """Runs scheduled sampling: each step reads the target or the previous output."""
-        batch, steps, features = ops.shape(inputs)
+        batch, steps, features = backend.shape(inputs)
         uniform = keras.random.uniform((batch, steps), seed=self.seed_generator)
         choice = keras.random.uniform((batch, steps), seed=self.seed_generator)
         # The first step has no previous step.
@@ -215,7 +220,7 @@ class SampledDecoder(ConfiguredLayer):
 
     def _generate(self, states: Any, memory: Any) -> tuple[Any, Any, Any]:
         """Runs steps that read the previous id until all rows have ended."""
-        batch = ops.shape(memory["value"])[0]
+        batch = backend.shape(memory["value"])[0]
         uniforms = ops.zeros((self.max_steps, batch))
         if isinstance(self.sampler, CategoricalSampler):
             uniforms = keras.random.uniform((self.max_steps, batch), seed=self.seed_generator)

@@ -6,6 +6,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_seq import backend
 from keras_seq.layers.internal.checks import check_above_zero, check_choice, check_positive
 from keras_seq.layers.internal.configured_layer import ConfiguredLayer
 from keras_seq.layers.internal.scaled_dot_product import zero_padding
@@ -154,7 +155,9 @@ class LogMelSpectrogram(ConfiguredLayer):
                 "largest value."
             )
         if isinstance(inputs, dict):
-            real = ops.arange(ops.shape(samples)[1], dtype="int32") < _lengths_of(inputs)[:, None]
+            real = (
+                ops.arange(backend.shape(samples)[1], dtype="int32") < _lengths_of(inputs)[:, None]
+            )
             samples = zero_padding(samples[..., None], real)[..., 0]
         if self.causal:
             samples = ops.pad(samples, [[0, 0], [self._length - self._step, 0]])
@@ -164,10 +167,10 @@ class LogMelSpectrogram(ConfiguredLayer):
         """Returns all frames that lie entirely within the samples."""
         dtypes = (keras.backend.standardize_dtype(samples.dtype), self.compute_dtype)
         dtype = "float64" if "float64" in dtypes else "float32"
-        count = self._count(ops.shape(samples)[1])
+        count = self._count(backend.shape(samples)[1])
         if keras.backend.backend() == "torch" and count == 0:
             # torch fails on an empty Fourier transform.
-            return ops.zeros((ops.shape(samples)[0], 0, self.num_mels), self.compute_dtype)
+            return ops.zeros((backend.shape(samples)[0], 0, self.num_mels), self.compute_dtype)
         # One more sample, because `ops.take` fails on an empty tensor with JAX.
         samples = ops.pad(samples, [[0, 0], [0, 1]])
         starts = ops.arange(count, dtype="int32") * self._step
@@ -203,7 +206,7 @@ class LogMelSpectrogram(ConfiguredLayer):
                 f"{samples.shape[1]}: keep the rest for the next chunk."
             )
         history = ops.concatenate([ops.cast(state, samples.dtype), samples], axis=1)
-        return self._transform(history), history[:, ops.shape(samples)[1] :]
+        return self._transform(history), history[:, backend.shape(samples)[1] :]
 
     def compute_mask(self, inputs: Any, mask: Any = None) -> Any:
         if not isinstance(inputs, dict):

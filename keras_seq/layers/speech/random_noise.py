@@ -5,6 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_seq import backend
 from keras_seq.layers.internal.configured_layer import ConfiguredLayer
 
 # Part of the previous sample in a sample of noise: from hissing to rumbling.
@@ -76,7 +77,7 @@ class RandomNoise(ConfiguredLayer):
         samples = inputs["samples"]
         if not training:
             return samples
-        rows, count = ops.shape(samples)
+        rows, count = backend.shape(samples)
         lengths = ops.cast(inputs["lengths"], "int32")
         real = ops.arange(count, dtype="int32") < lengths[:, None]
         power = ops.sum(ops.where(real, ops.square(ops.cast(samples, "float32")), 0.0), axis=1)

@@ -6,6 +6,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_seq import backend
 from keras_seq.layers.internal.configured_layer import ConfiguredLayer
 
 
@@ -65,7 +66,7 @@ class RandomSpeed(ConfiguredLayer):
         samples, lengths = inputs["samples"], ops.cast(inputs["lengths"], "int32")
         if not training:
             return samples, lengths
-        rows, count = ops.shape(samples)
+        rows, count = backend.shape(samples)
         limits = (rows, 1), 1 - self.change, 1 + self.change
         speed = keras.random.uniform(*limits, "float32", seed=self.seed_generator)
         last = ops.cast(ops.maximum(lengths - 1, 0), "float32")

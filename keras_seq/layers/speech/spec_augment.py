@@ -5,6 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_seq import backend
 from keras_seq.layers.internal.configured_layer import ConfiguredLayer
 from keras_seq.layers.internal.scaled_dot_product import zero_padding
 
@@ -116,7 +117,7 @@ class SpecAugment(ConfiguredLayer):
 
     def _uniform(self, like: Any) -> Any:
         """Draws float32 numbers in [0, 1) in the shape of `like`."""
-        return keras.random.uniform(ops.shape(like), seed=self.seed_generator)
+        return keras.random.uniform(backend.shape(like), seed=self.seed_generator)
 
     def compute_output_shape(self, inputs_shape: Any) -> Any:
         return inputs_shape

@@ -6,6 +6,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_seq import backend
 from keras_seq.layers.internal.adaptable_layer import AdaptableLayer
 from keras_seq.layers.internal.checks import STEPS, check_positive, check_rates, check_tensor
 from keras_seq.layers.internal.dropout import Dropout
@@ -114,7 +115,7 @@ class FeedForward(AdaptableLayer, WeightArguments):
                 gate, hidden = ops.split(hidden, 2, axis=-1)
                 hidden = self.activation(gate) * hidden
             hidden = self.dropout_layer(hidden, training=training)
-        return reshape(self.projection(hidden), ops.shape(inputs))
+        return reshape(self.projection(hidden), backend.shape(inputs))
 
     def get_config(self) -> dict[str, Any]:
         activation = self.gate or keras.activations.serialize(self.activation)
