@@ -14,8 +14,8 @@ def write(source: Path) -> None:
     pages = {"index": _index()}
     for package, names in public_names.public_names().items():
         own = [name for name in names if public_names.paths()[name.name] == name.path]
-        pages[_page_of(package)] = _package(package, names, own)
-        pages |= {name.path: _name(name) for name in own}
+        pages[_page_of(package)] = _package(package, names)
+        pages |= {name.path: _name(name, package) for name in own}
     folder.mkdir(exist_ok=True)
     for path in folder.glob("*.rst"):
         if path.stem not in pages:
@@ -44,7 +44,7 @@ def _index() -> str:
     return _title("Reference") + text + f".. toctree::\n    :maxdepth: 1\n\n{pages}"
 
 
-def _package(package: str, names: list, own: list) -> str:
+def _package(package: str, names: list) -> str:
     rows = "".join(
         f"    * - :py:obj:`{name.name} <{public_names.paths()[name.name]}>`\n"
         f"      - {_summary(name.object)}\n"
@@ -52,10 +52,8 @@ def _package(package: str, names: list, own: list) -> str:
     )
     path = ".".join(filter(None, ("keras_seq", package)))
     table = f".. list-table::\n    :widths: 30 70\n\n{rows}\n"
-    pages = "".join(f"    {name.path}\n" for name in own)
     title = f"{public_names.PACKAGES[package]}: {path}"
-    tree = f".. toctree::\n    :hidden:\n\n{pages}" if own else ""
-    return _title(title) + f".. py:module:: {path}\n\n" + table + tree
+    return _title(title) + f".. py:module:: {path}\n\n" + table
 
 
 def _summary(public: object) -> str:
@@ -65,10 +63,12 @@ def _summary(public: object) -> str:
     return " ".join(_text([" ".join(first.split())]))
 
 
-def _name(name) -> str:
-    module = name.path.rpartition(".")[0]
-    text = f".. py:currentmodule:: {module}\n\n"
+def _name(name, package: str) -> str:
+    # In no table of contents: each page would show all names at its side, and the site would take
+    # three times as long to build.
+    text = ":orphan:\n\n" + _title(name.name) + f"In :doc:`{_page_of(package)}`.\n\n"
+    text += f".. py:currentmodule:: {name.path.rpartition('.')[0]}\n\n"
     if not inspect.isclass(name.object):
-        return _title(name.name) + text + f".. autofunction:: {name.path}\n"
+        return text + f".. autofunction:: {name.path}\n"
     kind = "autoexception" if issubclass(name.object, BaseException) else "autoclass"
-    return _title(name.name) + text + f".. {kind}:: {name.path}\n    :members:\n"
+    return text + f".. {kind}:: {name.path}\n    :members:\n"
