@@ -57,6 +57,29 @@ def test_a_function_of_the_host_is_called_in_compiled_code():
     assert numpy_of(compiled(ids)).tolist() == [2, 3]
 
 
+def test_shapes_are_those_of_numpy_for_known_and_unknown_sizes():
+    assert backend.shape(keras.KerasTensor((None, 3))) == (None, 3)
+    assert backend.shape(ops.zeros((2, 3))) == (2, 3)
+    assert backend.shape(keras.Variable(np.zeros((4, 1)))) == (4, 1)
+    compiled = backend.compiled(
+        lambda table: ops.stack([ops.sum(table), *backend.shape(table)]), [], ranks=[2]
+    )
+    for rows, columns in ((2, 3), (1, 5), (0, 4)):
+        table = np.ones((rows, columns), "int32")
+        assert numpy_of(compiled(table)).tolist() == [rows * columns, *table.shape]
+
+
+def test_unknown_sizes_take_two_operations_in_a_graph():
+    tf = pytest.importorskip("tensorflow")
+    if backend.name() != "tensorflow":
+        pytest.skip("JAX knows all sizes")
+    with tf.Graph().as_default() as graph:
+        tensor = tf.compat.v1.placeholder("float32", (None, None, 7, None))
+        sizes = backend.shape(tensor)
+    assert len(graph.get_operations()) == 3 and sizes[2] == 7
+    assert [size.shape for size in (sizes[0], sizes[1], sizes[3])] == [()] * 3
+
+
 @pytest.mark.parametrize(
     ("static", "rows", "multiple", "shape"),
     [(False, 8, 4, (3, 5)), (True, None, 4, (4, 8)), (True, 8, 16, (8, 16))],
