@@ -9,7 +9,6 @@ import pytest
 DOCS = Path(__file__).parents[1] / "docs"
 NOTEBOOKS = sorted((DOCS / "notebooks").glob("*.ipynb"))
 SMALL = {
-    "model.members": 1,
     "training.max_steps": 2,
     "training.validate_every": 2,
     "training.checkpoint_every": 2,

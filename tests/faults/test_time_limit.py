@@ -67,7 +67,7 @@ def test_sigterm_during_the_time_limit_save_does_not_break_it(folder):
 
 def test_time_limit_before_the_first_update_exits_with_142(folder):
     arguments = command(folder, "early", training__max_steps=10**6, **ENDLESS)
-    code, said = Training([*arguments, "--stop-after", "0.001"]).end()
+    code, said = Training([*arguments, "--stop-after", "0.00001"]).end()
     assert code == 142, said
     assert "the time is up; nothing was trained yet: the same command resumes" in said
 
