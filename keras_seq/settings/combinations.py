@@ -162,8 +162,9 @@ def _check_hard_attention(settings: Any) -> None:
     reason = "model.attention 'hard'"
     if settings.model.copies:
         raise ValueError(f"model.copy: received True, expected False with {reason}")
-    # Its likelihood needs the true target, and it has no attention to guide.
-    _require(settings.training, {"scheduled_sampling": "none", "guided_alignment": 0.0}, reason)
+    # Its likelihood reads the true target from the input, and it has no attention to guide.
+    values = {"scheduled_sampling": "none", "word_dropout": 0.0, "guided_alignment": 0.0}
+    _require(settings.training, values, reason)
 
 
 def _check_copy(settings: Any) -> None:

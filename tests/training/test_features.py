@@ -87,6 +87,12 @@ def test_features_are_read_by_evaluate(forms_run, tmp_path, keras_seq_command):
     outcome = keras_seq_command("evaluate", run, "--pairs", test, "-m", "exact", "--json")
     assert outcome.code == 0, outcome.err
     assert json.loads(outcome.out)["metrics"]["exact"]["value"] == 100.0
+    # The baseline copies the source without its features. Each form is a source and an ending.
+    outcome = keras_seq_command("evaluate", run, "--pairs", test, "-m", "cer", "--json")
+    forms = [line.split("\t")[1] for line in test.read_text().splitlines()]
+    rate = 100 * sum(len(form) - 4 for form in forms) / sum(map(len, forms))
+    found = json.loads(outcome.out)["baseline"]["metrics"]["cer"]["value"]
+    assert found == pytest.approx(rate)
     options = ["--pairs", test, "--columns", "source=1,target=2"]
     outcome = keras_seq_command("evaluate", run, *options)
     assert outcome.code == 2 and "expected the column of features" in outcome.error

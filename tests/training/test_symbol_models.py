@@ -55,6 +55,10 @@ def test_copying_model_resumes_exactly(tmp_path):
             {"model.attention": "hard", "training.scheduled_sampling": "constant"},
             "training.scheduled_sampling: received 'constant', expected 'none' with",
         ),
+        (
+            {"model.attention": "hard", "training.word_dropout": 0.1},
+            "training.word_dropout: received 0.1, expected 0 with model.attention 'hard'",
+        ),
         ({"model.copy": True, "tokenizer.joint": False}, "tokenizer.joint: received False"),
     ],
 )
