@@ -4,12 +4,11 @@ import doctest
 import importlib
 from pathlib import Path
 
-import keras
 import pytest
 
 from keras_seq import layers, metrics, models, search
 
-pytestmark = [pytest.mark.jax, pytest.mark.docs]
+pytestmark = pytest.mark.docs
 
 ROOT = Path(__file__).resolve().parents[1]
 # Names that an example may use without importing them.
@@ -31,9 +30,6 @@ TOO_LONG = {
     "keras_seq.inference.translator",
 }
 FOLDERS = {"keras_seq": ROOT / "keras_seq", "keras_seq_cli": ROOT / "cli"}
-# The examples of layers and models are slow to compile on JAX. The conformance tests compare all
-# layers and models on JAX with TensorFlow.
-LEFT_OUT = ("keras_seq.layers.", "keras_seq.models.") if keras.backend.backend() == "jax" else ()
 
 
 def module_names():
@@ -41,9 +37,7 @@ def module_names():
         for path in sorted(folder.rglob("*.py")):
             if ">>> " in path.read_text(encoding="utf-8"):
                 parts = path.relative_to(folder).with_suffix("").parts
-                name = ".".join([package, *(part for part in parts if part != "__init__")])
-                if not name.startswith(LEFT_OUT):
-                    yield name
+                yield ".".join([package, *(part for part in parts if part != "__init__")])
 
 
 @pytest.mark.parametrize("name", list(module_names()))

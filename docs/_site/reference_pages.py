@@ -64,8 +64,8 @@ def _summary(public: object) -> str:
 
 
 def _name(name, package: str) -> str:
-    # In no table of contents: each page would show all names at its side, and the site would take
-    # three times as long to build.
+    # An orphan is in no table of contents. Otherwise the side bar of each page would list all
+    # names, and the site would take more than twice as long to build.
     text = ":orphan:\n\n" + _title(name.name) + f"In :doc:`{_page_of(package)}`.\n\n"
     text += f".. py:currentmodule:: {name.path.rpartition('.')[0]}\n\n"
     if not inspect.isclass(name.object):

@@ -341,12 +341,8 @@ class SkippingAdam(keras.optimizers.Adam):
             self.use_ema = use_ema
 
     def get_config(self):
-        return {
-            **super().get_config(),
-            "micro_batches": self.micro_batches,
-            "initial_loss_scale": self.initial_loss_scale,
-            "loss_scale_growth_steps": self.loss_scale_growth_steps,
-        }
+        names = ("micro_batches", "initial_loss_scale", "loss_scale_growth_steps")
+        return super().get_config() | {name: getattr(self, name) for name in names}
 
 
 def _are_finite(gradients):

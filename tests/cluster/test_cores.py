@@ -68,15 +68,11 @@ def guided(folder):
     return toy_settings(folder, **common(**NO_DROPOUT, **named, **methods))
 
 
-UNITS = {f"model__{name}_units": 8 for name in ("embedding", "encoder", "decoder", "attention")}
 TASKS = {
     "guided": guided,
     # One pair per batch, which two cores cannot split.
     "one row": lambda folder: toy_settings(
         folder, **common(**NO_DROPOUT, training__batch_tokens=6)
-    ),
-    "rnn": lambda folder: toy_settings(
-        folder, **common(model__family="rnn", model__dropout=0.0, **UNITS)
     ),
     "classifier": lambda folder: label_settings(
         folder, "classify", **common(model__dropout=0.0, data__class_weights="balanced")

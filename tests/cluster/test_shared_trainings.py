@@ -79,6 +79,7 @@ def test_training_on_two_hosts_matches_one_device(folder, ended):
     assert_near(folder / f"{ended}-hosts", folder / f"{ended}-1")
 
 
+@pytest.mark.parametrize("ended", ["tensorflow"], indirect=True)
 def test_hosts_with_different_checkpoints_are_rejected(folder, ended):
     """Only one host has a trained run; both hosts exit instead of waiting for each other."""
     hosts = addresses()

@@ -5,7 +5,7 @@ import inspect
 import json
 
 import keras
-from conformance.harness import build, functional, make_arrays, run
+from conformance.harness import built, functional, make_arrays, run
 from conformance.table import every_row, first_rows
 
 
@@ -30,7 +30,7 @@ def with_cells(layer):
 
 @first_rows
 def test_config_survives_json(row):
-    layer = build(row)
+    layer = built(row)
     restored = type(layer).from_config(json.loads(json.dumps(layer.get_config())))
     assert own_config(restored) == own_config(layer)
 
@@ -50,7 +50,7 @@ def test_config_holds_every_constructor_argument(row):
 
 @first_rows
 def test_keras_deserializes_by_registered_name(row):
-    layer = build(row)
+    layer = built(row)
     serialized = json.loads(json.dumps(keras.saving.serialize_keras_object(layer)))
     assert serialized["registered_name"] == f"keras_seq>{type(layer).__name__}"
     restored = keras.saving.deserialize_keras_object(serialized)
@@ -60,7 +60,7 @@ def test_keras_deserializes_by_registered_name(row):
 
 @every_row
 def test_a_keras_file_gives_equal_outputs(row, tmp_path):
-    layer = build(row)
+    layer = built(row)
     arrays = make_arrays(row)
     model = layer if isinstance(layer, keras.Model) else functional(row, layer)
     model.save(tmp_path / "model.keras")

@@ -2,7 +2,7 @@
 
 import keras
 from conformance.golden import FOLDER, parameter_tree
-from conformance.harness import build
+from conformance.harness import built
 from conformance.table import ROWS, every_row, rows_where
 
 from keras_seq import models
@@ -11,7 +11,7 @@ from keras_seq import models
 @every_row
 def test_parameter_tree_equals_the_golden_text(row):
     golden = (FOLDER / f"{row.name}.txt").read_text(encoding="utf-8")
-    assert parameter_tree(build(row)) == golden, (
+    assert parameter_tree(built(row)) == golden, (
         "If the change is meant: PYTHONPATH=tests python -m conformance.golden"
     )
 

@@ -7,7 +7,7 @@ from keras import ops
 
 from keras_seq import layers
 
-pytestmark = [pytest.mark.jax, pytest.mark.torch]
+pytestmark = pytest.mark.torch
 
 HEADS, FEATURES, VALUE_FEATURES, STEPS, SOURCE_STEPS = 2, 6, 4, 5, 4
 PADDING = np.arange(STEPS)[None] < np.array([5, 3, 4])[:, None]

@@ -19,8 +19,6 @@ from keras_seq.layers import (
 from keras_seq.layers.attention.beam_cache import compact_cache
 from keras_seq.layers.attention.multi_head_self_attention import cache_indices, write_step
 
-pytestmark = pytest.mark.jax
-
 HEADS, FEATURES, STEPS = 2, 6, 5
 SIZE = FEATURES // HEADS
 LENGTHS = (5, 3, 1)

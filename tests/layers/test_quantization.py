@@ -33,7 +33,7 @@ LAYERS = {
     "ctc_logits": lambda: layers.CTCLogits(16),
 }
 # JAX compiles each operation of a layer, which takes seconds for large ones.
-ON_JAX = ("self", "cross", "bahdanau", "feed_forward")
+ON_JAX = ("self", "bahdanau")
 every_layer = pytest.mark.parametrize(
     "name",
     [pytest.param(name, marks=pytest.mark.jax if name in ON_JAX else ()) for name in LAYERS],

@@ -10,7 +10,7 @@ from keras import ops
 
 from keras_seq import layers
 
-pytestmark = [pytest.mark.jax, pytest.mark.torch]
+pytestmark = pytest.mark.torch
 
 QUERY, VALUE = (2, 3, 8), (2, 5, 6)
 LOGITS, ATTENTION = (2, 3, 7), (2, 3, 5)

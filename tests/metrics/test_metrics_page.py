@@ -7,7 +7,7 @@ import pytest
 
 from keras_seq import metrics
 
-pytestmark = [pytest.mark.jax, pytest.mark.docs]
+pytestmark = pytest.mark.docs
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "metrics.md"
 

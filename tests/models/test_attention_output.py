@@ -8,8 +8,6 @@ from keras import ops
 
 from keras_seq.models import RecurrentSeq2Seq, Transformer
 
-pytestmark = pytest.mark.jax
-
 SOURCE = np.array([[5, 6, 3], [7, 3, 0]], np.int32)
 TARGET = np.array([[2, 6, 4, 7], [2, 6, 0, 0]], np.int32)
 INPUTS = {"source": SOURCE, "target": TARGET}

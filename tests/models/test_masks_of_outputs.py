@@ -6,8 +6,6 @@ import pytest
 
 from keras_seq import models
 
-pytestmark = pytest.mark.jax
-
 VOCABULARY, TAGS = 12, 3
 SOURCE = np.array([[4, 5, 11, 4, 9], [7, 6, 3, 0, 0], [8, 0, 0, 0, 0]], "int32")
 TARGET = np.array([[2, 5, 6, 7], [2, 9, 0, 0], [2, 0, 0, 0]], "int32")

@@ -59,7 +59,6 @@ def recurrent(dtype=None, vocabulary=20, **options):
 FAMILIES = {
     "transformer": transformer,
     "gru": recurrent,
-    "lstm": lambda *a, **o: recurrent(*a, cell="lstm", bridge="zero", tie_output=True, **o),
 }
 every_family = pytest.mark.parametrize("make", FAMILIES.values(), ids=FAMILIES)
 every_half = pytest.mark.parametrize("half", HALF)

@@ -22,24 +22,13 @@ from training.toy import (
 import keras_seq
 from keras_seq.preparation import open_or_prepare
 from keras_seq.run import Run
-from keras_seq.settings import load_settings
 
 STEPS = 13
-# For tests that do not depend on the model.
-ONE_FAMILY = pytest.mark.parametrize("family", ["transformer"], indirect=True)
-RNN = {
-    "model__family": "rnn",
-    "model__embedding_units": 8,
-    "model__encoder_units": 8,
-    "model__decoder_units": 8,
-    "model__attention_units": 8,
-    "model__dropout": 0.3,
-}
-TRANSFORMER = {"model__dropout": 0.3}
 
 
 def settings_of(folder, max_steps, **overrides):
     settings = {
+        "model__dropout": 0.3,
         "training__max_steps": max_steps,
         "training__ema": 0.5,
         "training__schedule": "inverse_sqrt",
@@ -52,33 +41,15 @@ def settings_of(folder, max_steps, **overrides):
     return toy_settings(folder, **(settings | overrides))
 
 
-def rnn_settings(folder, max_steps, **overrides):
-    base = settings_of(folder, max_steps).to_dict()
-    del base["model"]
-    named = {key.replace("__", "."): value for key, value in (RNN | overrides).items()}
-    return load_settings(base=base, overrides=named)
-
-
-SETTINGS = {
-    "transformer": lambda *a, **o: settings_of(*a, **(TRANSFORMER | o)),
-    "rnn": rnn_settings,
-}
-
-
-@pytest.fixture(scope="module", params=["transformer", pytest.param("rnn", marks=pytest.mark.slow)])
-def family(request):
-    return request.param
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("resume")
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory, family):
-    return tmp_path_factory.mktemp(family)
-
-
-@pytest.fixture(scope="module")
-def straight(folder, family):
+def straight(folder):
     """Trains thirteen updates without interruption and returns the number of batches per epoch."""
-    result, said = quiet_train(SETTINGS[family](folder, STEPS), folder / "straight")
+    result, said = quiet_train(settings_of(folder, STEPS), folder / "straight")
     assert result.steps == STEPS
     return int(said.split(" batches an epoch")[0].split()[-1])
 
@@ -120,15 +91,14 @@ def assert_same_run(run, expected):
 
 
 @pytest.mark.slow
-def test_run_stopped_around_the_end_of_an_epoch_resumes_to_the_same_state(folder, family, straight):
-    """The batch stream does not depend on the model, so each family tries other stops."""
+def test_run_stopped_around_the_end_of_an_epoch_resumes_to_the_same_state(folder, straight):
     run = folder / "pieces"
-    stops = (straight, straight + 1) if family == "transformer" else (straight + 1,)
+    stops = (straight, straight + 1)
     for before, stop in zip((0, *stops), stops, strict=False):
-        result, said = quiet_train(SETTINGS[family](folder, stop), run)
+        result, said = quiet_train(settings_of(folder, stop), run)
         assert result.steps == stop
         assert ("resuming after step" in said) == bool(before)
-    result, said = quiet_train(SETTINGS[family](folder, STEPS), run, resume="require")
+    result, said = quiet_train(settings_of(folder, STEPS), run, resume="require")
     assert f"resuming after step {straight + 1}" in said
     assert f"setting changed: training.max_steps {straight + 1} -> {STEPS}" in said
     assert_same_run(run, folder / "straight")
@@ -148,10 +118,10 @@ def test_compared_checkpoint_contains_all_resumable_state(folder, straight):
     assert len(validations(folder / "straight")) == 5
 
 
-def test_completed_run_is_not_trained_again(folder, family, straight):
+def test_completed_run_is_not_trained_again(folder, straight):
     files = [path for path in (folder / "straight").rglob("*") if path.is_file()]
     before = [path.stat().st_mtime_ns for path in files]
-    result, said = quiet_train(SETTINGS[family](folder, STEPS), folder / "straight")
+    result, said = quiet_train(settings_of(folder, STEPS), folder / "straight")
     assert "trained already, 13 updates; resume with a higher limit" in said
     assert "validation at" not in said
     stored = json.loads((folder / "straight" / "result.json").read_text())["result"]
@@ -163,7 +133,7 @@ def test_completed_run_is_not_trained_again(folder, family, straight):
 
 
 @pytest.fixture
-def stopped(folder, family, straight, tmp_path):
+def stopped(folder, straight, tmp_path):
     """A copy of a run as it would be after a kill that follows the checkpoint of step 4.
 
     Its logs also have the entries of later steps and half a line.
@@ -175,17 +145,15 @@ def stopped(folder, family, straight, tmp_path):
 
 
 @pytest.mark.jax
-@ONE_FAMILY
-def test_resumed_logs_drop_unsaved_entries_and_have_no_gap(folder, family, stopped):
-    quiet_train(SETTINGS[family](folder, STEPS), stopped)
+def test_resumed_logs_drop_unsaved_entries_and_have_no_gap(folder, stopped):
+    quiet_train(settings_of(folder, STEPS), stopped)
     assert_same_run(stopped, folder / "straight")
 
 
 @pytest.mark.slow
-@ONE_FAMILY
-def test_resume_uses_an_earlier_checkpoint_when_the_last_is_damaged(folder, family, stopped):
+def test_resume_uses_an_earlier_checkpoint_when_the_last_is_damaged(folder, stopped):
     os.truncate(stopped / "checkpoints" / "step-00000004" / "training.safetensors", 1000)
-    _, said = quiet_train(SETTINGS[family](folder, STEPS), stopped)
+    _, said = quiet_train(settings_of(folder, STEPS), stopped)
     assert "step-00000004: damaged: training.safetensors has 1000 bytes, the manifest" in said
     assert "step-00000003: read instead" in said
     assert "resuming after step 3\n" in said
@@ -193,20 +161,18 @@ def test_resume_uses_an_earlier_checkpoint_when_the_last_is_damaged(folder, fami
 
 
 @pytest.mark.slow
-@ONE_FAMILY
-def test_run_without_a_checkpoint_starts_over(folder, family, stopped):
+def test_run_without_a_checkpoint_starts_over(folder, stopped):
     shutil.rmtree(stopped / "checkpoints")
     with pytest.raises(keras_seq.InputError, match="no checkpoint to resume from"):
-        quiet_train(SETTINGS[family](folder, STEPS), stopped, resume="require")
-    quiet_train(SETTINGS[family](folder, STEPS), stopped)
+        quiet_train(settings_of(folder, STEPS), stopped, resume="require")
+    quiet_train(settings_of(folder, STEPS), stopped)
     assert_same_run(stopped, folder / "straight")
 
 
 @pytest.mark.slow
-@ONE_FAMILY
 def test_patience_stops_at_the_same_update_after_a_resume(folder, tmp_path):
     """Weights hardly change, so the first of the validations at steps 3, 6 and 9 is the best."""
-    still = TRANSFORMER | {"training__learning_rate": 1e-9, "training__patience": 2}
+    still = {"training__learning_rate": 1e-9, "training__patience": 2}
     result, said = quiet_train(settings_of(folder, 99, **still), tmp_path / "straight")
     assert (result.steps, result.best_step) == (9, 3)
     assert "stopped early: no improvement in 2 validations (training.patience)" in said
@@ -227,17 +193,15 @@ def test_patience_stops_at_the_same_update_after_a_resume(folder, tmp_path):
     assert (again.steps, again.best_step) == (9, 3)
 
 
-@ONE_FAMILY
 def test_resume_runs_the_missing_last_validation(folder, stopped):
     """All updates are trained and saved, but the score of the last validation is missing."""
-    settings = settings_of(folder, 4, **TRANSFORMER)
+    settings = settings_of(folder, 4)
     result, said = quiet_train(settings, stopped)
     assert result.steps == 4
     assert "validation at step 4" in said
     assert [line["step"] for line in validations(stopped)] == [3, 4]
 
 
-@ONE_FAMILY
 @pytest.mark.parametrize(
     ("overrides", "words"),
     [
@@ -261,13 +225,12 @@ def test_resume_with_changed_training_settings_raises_input_error(
     with pytest.raises(
         keras_seq.InputError, match="this run was started with different settings"
     ) as error:
-        quiet_train(settings_of(folder, STEPS, **(TRANSFORMER | overrides)), stopped)
+        quiet_train(settings_of(folder, STEPS, **overrides), stopped)
     assert words in str(error.value)
     assert (stopped / "settings.toml").read_text() == before
 
 
 @pytest.mark.slow
-@ONE_FAMILY
 def test_resume_allows_changed_limits_and_intervals(folder, stopped):
     changes = {
         "training__max_minutes": 60.0,
@@ -278,7 +241,7 @@ def test_resume_allows_changed_limits_and_intervals(folder, stopped):
         "training__sample_count": 2,
         "search__beam_size": 3,
     }
-    quiet_train(settings_of(folder, STEPS, **(TRANSFORMER | changes)), stopped)
+    quiet_train(settings_of(folder, STEPS, **changes), stopped)
     arrays, _ = last_checkpoint(stopped)
     expected, _ = last_checkpoint(folder / "straight")
     for name, array in arrays.items():
@@ -293,24 +256,22 @@ def test_resume_allows_changed_limits_and_intervals(folder, stopped):
 
 
 @pytest.mark.slow
-@ONE_FAMILY
 def test_minutes_of_earlier_processes_count_toward_the_limit(folder, stopped):
     state = stopped / "checkpoints" / "step-00000004"
     content = json.loads((state / "state.json").read_text()) | {"minutes": 59.0}
     forge(state, "state.json", json.dumps(content).encode())
     limit = {"training__max_minutes": 90.0}
-    result, _ = quiet_train(settings_of(folder, 5, **(TRANSFORMER | limit)), stopped)
+    result, _ = quiet_train(settings_of(folder, 5, **limit), stopped)
     assert result.steps == 5
     assert 59.0 < result.minutes < 69.0
     limit = {"training__max_minutes": 58.0}
-    result, said = quiet_train(settings_of(folder, 99, **(TRANSFORMER | limit)), stopped)
+    result, said = quiet_train(settings_of(folder, 99, **limit), stopped)
     assert "trained already, 5 updates" in said
 
 
-@ONE_FAMILY
 def test_resume_with_different_text_raises_input_error(folder, stopped):
     """Rejects text of the same or another length, and other validation text; accepts a copy."""
-    settings = settings_of(folder, STEPS, **TRANSFORMER)
+    settings = settings_of(folder, STEPS)
 
     def with_data(**paths):
         data = settings.data.model_copy(update={key: str(path) for key, path in paths.items()})
@@ -329,7 +290,6 @@ def test_resume_with_different_text_raises_input_error(folder, stopped):
     open_or_prepare(with_data(pairs=other), stopped).unlock()
 
 
-@ONE_FAMILY
 @pytest.mark.parametrize(
     "name", ["data/train/shard-00000.target.ids", "tokenizer/joint.model", "data/valid.source"]
 )
@@ -338,24 +298,22 @@ def test_resume_with_changed_or_missing_run_files_raises_input_error(folder, sto
     content[-3] ^= 1
     (stopped / name).write_bytes(content)
     with pytest.raises(keras_seq.InputError, match=f"{name}: changed since the training began"):
-        quiet_train(settings_of(folder, STEPS, **TRANSFORMER), stopped)
+        quiet_train(settings_of(folder, STEPS), stopped)
     (stopped / name).unlink()
     with pytest.raises(keras_seq.InputError, match=f"{name}: changed since the training began"):
-        quiet_train(settings_of(folder, STEPS, **TRANSFORMER), stopped)
+        quiet_train(settings_of(folder, STEPS), stopped)
 
 
-@ONE_FAMILY
 def test_resume_on_another_backend_raises_input_error(folder, stopped):
     path = stopped / "checkpoints" / "step-00000004"
     content = json.loads((path / "state.json").read_text()) | {"backend": "torch"}
     forge(path, "state.json", json.dumps(content).encode())
     with pytest.raises(keras_seq.InputError, match="was trained on torch.*KERAS_BACKEND=torch"):
-        quiet_train(settings_of(folder, STEPS, **TRANSFORMER), stopped)
+        quiet_train(settings_of(folder, STEPS), stopped)
 
 
-@ONE_FAMILY
 def test_a_checkpoint_of_a_newer_format_is_refused(folder, stopped):
     path = stopped / "checkpoints" / "step-00000004" / "MANIFEST.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 2}))
     with pytest.raises(keras_seq.InputError, match="format 2 of a newer keras-seq"):
-        quiet_train(settings_of(folder, STEPS, **TRANSFORMER), stopped)
+        quiet_train(settings_of(folder, STEPS), stopped)

@@ -22,8 +22,6 @@ from keras_seq.layers import (
     stacked,
 )
 
-pytestmark = pytest.mark.jax
-
 UNITS, STEPS = 4, 3
 INPUTS = np.random.default_rng(0).normal(size=(2, STEPS, 3)).astype("float32")
 VALUE = np.random.default_rng(1).normal(size=(2, 5, UNITS)).astype("float32")
