@@ -44,6 +44,7 @@ def likelihood(
     """Print log-probabilities and perplexity of translations or texts, by forced decoding.
 
     Logarithms are natural. The end of a sentence counts as a token. Blank pairs have no tokens.
+    A model trained with data.packed scores each line given the lines before it.
     """
     from keras_seq.run import Run
 
@@ -54,7 +55,8 @@ def likelihood(
         run, which=which, ensemble=ensemble or (), notice=notice
     )
     totals = _Totals()
-    emit(_scores(scorer, pairs, source if target is None else target, each, totals))
+    name = source if target is None else target
+    emit(_scores(scorer, _likelihoods(opened, scorer, pairs, name), each, totals))
     totals.report(source, as_json=each == "corpus")
 
 
@@ -122,30 +124,37 @@ class _Totals:
         emit([json.dumps(result)])
 
 
-def _scores(
-    scorer: LikelihoodScorer,
-    pairs: Iterator[tuple[str, str]],
-    target: str,
-    each: str,
-    totals: _Totals,
-) -> Iterator[str]:
-    """Yields the output lines of all pairs, and adds the likelihoods to `totals`."""
+def _likelihoods(
+    run: Run, scorer: LikelihoodScorer, pairs: Iterator[tuple[str, str]], target: str
+) -> Iterator[Likelihood]:
+    """Yields the likelihood of each pair, which is read from the file `target`."""
     from keras_seq.inference.likelihood import LongTargetError
+    from keras_seq.inference.stream_likelihood import text_likelihoods
     from keras_seq.text import InputError
 
+    if run.settings.data.packed:
+        # All at once, because a line depends on those before it.
+        yield from text_likelihoods(scorer, [line for _, line in pairs], run.settings)
+    done = 0
     while chunk := list(itertools.islice(pairs, _PAIRS)):
         try:
-            likelihoods = scorer(*zip(*chunk, strict=True))
+            yield from scorer(*zip(*chunk, strict=True))
         except LongTargetError as error:
             name = "standard input" if target == "-" else target
-            number = totals.lines + error.index + 1
-            raise InputError(f"{name}:{number}: {error.what}") from None
-        for likelihood in likelihoods:
-            totals.add(likelihood)
-            if each == "line":
-                yield f"{likelihood.total:.6f}\t{len(likelihood.tokens)}"
-            elif each == "token":
-                yield from _token_lines(totals.lines, likelihood, scorer)
+            raise InputError(f"{name}:{done + error.index + 1}: {error.what}") from None
+        done += len(chunk)
+
+
+def _scores(
+    scorer: LikelihoodScorer, likelihoods: Iterator[Likelihood], each: str, totals: _Totals
+) -> Iterator[str]:
+    """Yields the output lines of all pairs, and adds the likelihoods to `totals`."""
+    for likelihood in likelihoods:
+        totals.add(likelihood)
+        if each == "line":
+            yield f"{likelihood.total:.6f}\t{len(likelihood.tokens)}"
+        elif each == "token":
+            yield from _token_lines(totals.lines, likelihood, scorer)
 
 
 def _token_lines(number: int, likelihood: Likelihood, scorer: LikelihoodScorer) -> Iterator[str]:

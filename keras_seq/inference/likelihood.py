@@ -120,7 +120,7 @@ class LikelihoodScorer(RunPredictor):
         target_tokenizer: Tokenizer,
         max_source_length: int = 200,
     ) -> None:
-        self._source_tokenizer = source_tokenizer
+        self.source_tokenizer = source_tokenizer
         self.target_tokenizer = target_tokenizer
         self._max_source_length = max_source_length
         self._batch_tokens = min(_LOGITS // target_tokenizer.vocabulary_size, _MAX_TOKENS)
@@ -160,7 +160,7 @@ class LikelihoodScorer(RunPredictor):
             raise ValueError(f"received {len(sources)} sources and {len(targets)} targets.")
         check_target_lengths(targets)
         source_ids, truncated = encode_sources(
-            sources, self._source_tokenizer, self._max_source_length
+            sources, self.source_tokenizer, self._max_source_length
         )
         pairs: list[_Ids] = list(zip(source_ids, targets, strict=True))
         filled = [i for i, (source, target) in enumerate(pairs) if source or target]

@@ -1,4 +1,4 @@
-"""Log-probabilities of a text whose lines depend on those before."""
+"""Log-probabilities of a text whose lines may depend on those before."""
 
 from __future__ import annotations
 
@@ -6,7 +6,24 @@ import itertools
 from collections.abc import Sequence
 
 from keras_seq.inference.likelihood import Likelihood, LikelihoodScorer
+from keras_seq.settings import Settings
 from keras_seq.text import BOS_ID, EOS_ID
+
+# Pieces that are read as one by a model that carries its state, for more context.
+_PIECES = 16
+
+
+def text_likelihoods(
+    scorer: LikelihoodScorer, lines: Sequence[str], settings: Settings
+) -> list[Likelihood]:
+    """Scores each line of a text with a language model that was trained with `settings`.
+
+    With `data.packed`, a line is scored given the lines before it, otherwise alone.
+    """
+    if not settings.data.packed:
+        return scorer([""] * len(lines), lines)
+    pieces = _PIECES if settings.training.carry_state else 1
+    return stream_likelihoods(scorer, lines, pieces * settings.data.max_target_length)
 
 
 def stream_likelihoods(

@@ -11,6 +11,7 @@ import numpy as np
 
 from keras_seq.run import Run, Shapes, check_new, lock_directory
 from keras_seq.run.models import build_run_model, weight_shapes
+from keras_seq.settings import TASKS
 from keras_seq.text import InputError
 
 __all__ = ["average_run"]
@@ -30,7 +31,9 @@ def average_run(
 
     Averages the `count` newest or best checkpoints, or the checkpoints that `which` lists:
     `"best"`, `"latest"`, or steps. The new run translates, scores and exports like any other run,
-    but its training cannot be resumed. Returns the averaged steps, ascending.
+    but its training cannot be resumed. The temperature of a classifier and the threshold of a
+    wake-word detector are the means of those of the averaged checkpoints. Returns the averaged
+    steps, ascending.
 
     Raises InputError if there are fewer than `count` checkpoints, any is damaged, or `directory`
     cannot be used; and ValueError if `count` is not a positive integer, or both `count` and `which`
@@ -64,13 +67,15 @@ def average_run(
         averaged.save_vocabularies(*base.vocabularies)
         averaged.save_valid_lines(sources, references)
         step_list = ", ".join(f"{step:,}" for step in steps)
+        usage = TASKS[base.settings.task].usage.format(averaged.path)
         averaged.write_card(
             f"# A keras-seq run\n\nThe mean of the weights of `{base.path}` after steps "
-            f"{step_list}; its README.md describes their training.\n\n```\n"
-            f"keras-seq translate {averaged.path} < input > output\n```\n"
+            f"{step_list}; its README.md describes their training.\n\n```\nkeras-seq {usage}\n```\n"
         )
         averaged.save_checkpoint(steps[-1], {"weights": means}, {"averaged": steps})
         averaged.mark_best(steps[-1])
+        if fitted := _mean_fitted_values(base, steps):
+            averaged.logs.append_metrics({"kind": "validation", "step": steps[-1], **fitted})
     except BaseException:
         averaged.discard()
         raise
@@ -95,6 +100,16 @@ def _select_steps(run: Run, count: int, of: str) -> list[int]:
             f"({run.settings.training.keep_checkpoints})"
         )
     return sorted(steps[-count:])
+
+
+def _mean_fitted_values(run: Run, steps: Sequence[int]) -> dict[str, float]:
+    """Returns the means of the values that validations fitted to the outputs of a model."""
+    means = {}
+    for name in ("temperature", "threshold"):
+        values = run.logs.validation_values(name)
+        if found := [values[step] for step in steps if step in values]:
+            means[name] = sum(found) / len(found)
+    return means
 
 
 def _mean_weights(run: Run, steps: Sequence[int], shapes: Shapes) -> dict[str, np.ndarray]:

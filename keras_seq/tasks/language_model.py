@@ -16,9 +16,8 @@ if TYPE_CHECKING:
     from keras_seq.tasks.task import TestResult
     from keras_seq.training.validator import Batches, Report
 
-# Rows in which the validation text is read, and pieces of a test text that are read as one, by a
-# model that carries its state.
-_ROWS, _LONGER = 16, 16
+# Rows in which the validation text is read by a model that carries its state.
+_ROWS = 16
 
 _MEANING = """\
 `serving_default`, the signature used above: `text`, one prompt a row, empty to begin with nothing.
@@ -65,17 +64,11 @@ class LanguageModel(Task):
 
     def evaluate(self, test: TestSet) -> TestResult:
         from keras_seq.inference.likelihood import LikelihoodScorer
-        from keras_seq.inference.stream_likelihood import stream_likelihoods
+        from keras_seq.inference.stream_likelihood import text_likelihoods
 
-        tokenizer, data = test.run.target_tokenizer, test.run.settings.data
-        scorer = LikelihoodScorer(test.model, test.run.source_tokenizer, tokenizer)
-        if data.packed:
-            # A model that carries its state reads long pieces, for more context.
-            longer = _LONGER if test.run.settings.training.carry_state else 1
-            length = longer * data.max_target_length
-            likelihoods = stream_likelihoods(scorer, test.references, length)
-        else:
-            likelihoods = scorer(test.sources, test.references)
+        run = test.run
+        scorer = LikelihoodScorer(test.model, run.source_tokenizer, run.target_tokenizer)
+        likelihoods = text_likelihoods(scorer, test.references, run.settings)
         return self._values(test, likelihoods, test.samples), None, 0
 
     def baseline(self, test: TestSet) -> Any:

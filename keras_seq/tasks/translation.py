@@ -11,7 +11,7 @@ from keras_seq.settings import BackboneSettings, SearchSettings, Settings
 from keras_seq.settings.monitors import TEXT_MONITORS
 from keras_seq.tasks.task import Task, make_model, rows_of_ids
 from keras_seq.tasks.text_exporter import TextExporter
-from keras_seq.text import PAIR, FeatureTokenizer, source_of
+from keras_seq.text import PAIR, FeatureTokenizer, without_features
 
 if TYPE_CHECKING:
     from keras_seq.evaluation.values import TestSet
@@ -107,9 +107,7 @@ class Translation(Task):
         from keras_seq.evaluation.values import Baseline
 
         tokenize = test.tokenize or test.run.settings.score.tokenize
-        sources = test.sources
-        if isinstance(test.run.source_tokenizer, FeatureTokenizer):
-            sources = [source_of(line) for line in sources]
+        sources = without_features(test.sources, test.run.source_tokenizer)
         values = text_values(sources, test.references, test.metrics, tokenize, None)
         return Baseline("copy of the source", values)
 

@@ -5,7 +5,7 @@ from .column_choice import LABELED, PAIR, TAGGED, Roles, parse_columns
 from .cutting import SubwordSampling, subword_sampling
 from .dates import DateCorpus, date_corpus, date_pairs
 from .errors import InputError, Notice
-from .feature_tokenizer import FeatureTokenizer, source_of, split_features
+from .feature_tokenizer import FeatureTokenizer, source_of, split_features, without_features
 from .imported import import_tokenizer
 from .labeled_lines import read_labeled
 from .labels import FIRST_LABEL, Labels
@@ -88,6 +88,7 @@ __all__ = [
     "trigram_ids",
     "vector_width",
     "vector_words",
+    "without_features",
     "word_characters",
     "word_tokens",
     "words_of",

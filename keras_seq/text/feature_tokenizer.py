@@ -177,6 +177,13 @@ def source_of(line: str) -> str:
     return line.partition(_TAB)[0]
 
 
+def without_features(lines: Sequence[str], tokenizer: Any) -> Sequence[str]:
+    """Returns the sources of lines that a tokenizer of sources reads, with or without features."""
+    if not isinstance(tokenizer, FeatureTokenizer):
+        return lines
+    return [source_of(line) for line in lines]
+
+
 def split_features(lines: Iterable[str]) -> tuple[list[str], list[str]]:
     """Returns the sources and the features of lines `source<TAB>features`."""
     parts = [line.partition(_TAB) for line in lines]

@@ -5,7 +5,9 @@ import pytest
 import safetensors.numpy
 from training.toy import quiet_train, toy_settings
 
+import keras_seq
 from keras_seq.run import Run
+from keras_seq.run.averaging import average_run
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +61,22 @@ def test_average_best_takes_the_best_validated_checkpoints(trained, tmp_path, ke
         assert "after steps 4, 6" in outcome.err
     finally:
         (trained / "metrics.jsonl").write_text(lines)
+
+
+@pytest.mark.slow
+def test_average_of_a_classifier_has_the_mean_temperature(classifier_run, tmp_path):
+    run = Run.open(classifier_run)
+    steps = average_run(classifier_run, tmp_path / "mean", 2)
+    fitted = [entry for entry in run.logs.entries("validation") if entry["step"] in steps]
+    mean = sum(entry["temperature"] for entry in fitted) / 2
+    assert len(steps) == len(fitted) == 2 and mean != 1
+    classifier = keras_seq.Classifier.load(tmp_path / "mean")
+    (row,), _ = classifier.log_probabilities(["today we see rain"])
+    powers = np.exp(row / mean)
+    (result,) = classifier.classify(["today we see rain"])
+    assert result.probability == pytest.approx(powers.max() / powers.sum(), rel=1e-5)
+    card = (tmp_path / "mean" / "README.md").read_text()
+    assert f"keras-seq classify {tmp_path / 'mean'} < input > output" in card
 
 
 @pytest.mark.parametrize(

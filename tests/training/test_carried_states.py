@@ -1,5 +1,7 @@
 """Recurrent language models whose states continue from piece to piece."""
 
+import json
+
 import numpy as np
 import pytest
 from keras import ops
@@ -7,6 +9,7 @@ from training.toy import assert_equal_tensors, killed_after, tensors_of
 
 import keras_seq
 from keras_seq.data import TokenCorpus, contiguous_batches
+from keras_seq.inference.likelihood import LikelihoodScorer, perplexity_of
 from keras_seq.models import RecurrentLanguageModel
 from keras_seq.run import Run
 from keras_seq.run.models import load_model
@@ -91,7 +94,7 @@ def settings_of(tmp_path, **overrides):
 
 
 @pytest.mark.slow
-def test_resumed_training_ends_with_the_same_weights_and_states(tmp_path):
+def test_resumed_training_ends_with_the_same_weights_and_states(tmp_path, keras_seq_command):
     settings = settings_of(tmp_path, training__max_steps=6)
     keras_seq.train(settings, tmp_path / "whole")
     parts = killed_after(2, tmp_path / "whole", tmp_path / "parts")
@@ -108,6 +111,20 @@ def test_resumed_training_ends_with_the_same_weights_and_states(tmp_path):
     one = {"source": given[:, :1], "target_input": given, "target_output": ids}
     expected = make_evaluation(model)([one])
     assert carried["loss"] == pytest.approx(expected["loss"], abs=1e-5)
+    # Both commands read a line after the lines before it.
+    text = tmp_path / "text.txt"
+    scored = keras_seq_command("likelihood", run.path, text, "--each", "corpus")
+    options = ["--text", text, "-m", "perplexity", "--json"]
+    evaluated = keras_seq_command("evaluate", run.path, *options)
+    value = json.loads(evaluated.out)["metrics"]["perplexity"]["value"]
+    assert json.loads(scored.out)["perplexity"] == pytest.approx(value, rel=1e-4)
+    alone = LikelihoodScorer.load(run.path)
+    lines = text.read_text().splitlines()
+    likelihoods = alone([""] * len(lines), lines)
+    tokens = sum(len(one.tokens) for one in likelihoods)
+    assert perplexity_of(sum(one.total for one in likelihoods), tokens) != pytest.approx(
+        value, rel=1e-3
+    )
     assert carried["accuracy"] == expected["accuracy"]
     result = keras_seq.evaluate(
         tmp_path / "whole", [""] * 3, ["abcd", "", "dcba"], confidence=False

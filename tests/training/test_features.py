@@ -93,6 +93,9 @@ def test_features_are_read_by_evaluate(forms_run, tmp_path, keras_seq_command):
     rate = 100 * sum(len(form) - 4 for form in forms) / sum(map(len, forms))
     found = json.loads(outcome.out)["baseline"]["metrics"]["cer"]["value"]
     assert found == pytest.approx(rate)
+    # Nor does a diagnosis count features as words that were not copied.
+    found = keras_seq.diagnose(run, ["walk\tX;PST"] * 2, ["walk", "walked"], beam_sizes=[1])
+    assert [line.reference.copies for line in found.lines] == [True, False]
     options = ["--pairs", test, "--columns", "source=1,target=2"]
     outcome = keras_seq_command("evaluate", run, *options)
     assert outcome.code == 2 and "expected the column of features" in outcome.error

@@ -16,6 +16,7 @@ from keras_seq.inference.likelihood import Likelihood, LikelihoodScorer
 from keras_seq.scoring import bleu, sentence_chrf
 from keras_seq.search import length_penalty
 from keras_seq.settings import SearchSettings
+from keras_seq.text import without_features
 
 # Objectives with a smaller difference count as equal, because float32 is not more precise.
 TOLERANCE = 1e-4
@@ -58,6 +59,7 @@ class _Judge:
     ) -> None:
         tokenizer = scorer.target_tokenizer
         self._sources, self._references = sources, references
+        self._sources_alone = without_features(sources, scorer.source_tokenizer)
         self._scorer, self._search = scorer, search
         self._pieces = [piece.text for piece in tokenizer.pieces]
         self._reference_ids = tokenizer.encode(references)
@@ -102,7 +104,7 @@ class _Judge:
                 empty=not text.strip(),
             )
             for source, text, tokens, objective in zip(
-                self._sources, texts, ids, objectives, strict=True
+                self._sources_alone, texts, ids, objectives, strict=True
             )
         ]
 
