@@ -129,14 +129,17 @@ def _likelihoods(
 ) -> Iterator[Likelihood]:
     """Yields the likelihood of each pair, which is read from the file `target`."""
     from keras_seq.inference.likelihood import LongTargetError
+    from keras_seq.inference.output_formats import line_range
     from keras_seq.inference.stream_likelihood import text_likelihoods
-    from keras_seq.text import InputError
+    from keras_seq.text import InputError, feature_notice
 
     if run.settings.data.packed:
         # All at once, because a line depends on those before it.
         yield from text_likelihoods(scorer, [line for _, line in pairs], run.settings)
     done = 0
     while chunk := list(itertools.islice(pairs, _PAIRS)):
+        if message := feature_notice([source for source, _ in chunk], scorer.source_tokenizer):
+            notice(f"{line_range(done + 1, len(chunk))}: {message}")
         try:
             yield from scorer(*zip(*chunk, strict=True))
         except LongTargetError as error:

@@ -156,13 +156,15 @@ class _TranslationWriter:
             first: Number of the first line, from 1.
         """
         from keras_seq.inference.output_formats import line_range, truncation_notice
+        from keras_seq.text import feature_notice
 
         translations: list[Any] = [[]] * len(lines)
         alignments: list[Any] = [None] * len(lines)
         if self._model.translator is not None:
             options = {} if prefixes is None else {"prefixes": prefixes}
             translations = self._model.translator.translate(lines, **options)
-            self._report_features(lines, line_range(first, len(lines)))
+            if message := feature_notice(lines, self._model.source_tokenizer):
+                notice(f"{line_range(first, len(lines))}: {message}")
         if (self._outputs.alignment or self._outputs.replace_unknown) and any(translations):
             translations, explained = self._model.explain()(lines, translations)
             alignments = explained or alignments
@@ -173,14 +175,6 @@ class _TranslationWriter:
         if message := truncation_notice(translations, line_range(first, len(lines))):
             notice(message)
         self._undrawn = first, lines, translations
-
-    def _report_features(self, lines: list[str], where: str) -> None:
-        """Reports missing and unknown features, if the model reads features."""
-        from keras_seq.text import FeatureTokenizer
-
-        tokenizer = self._model.source_tokenizer
-        if isinstance(tokenizer, FeatureTokenizer) and (message := tokenizer.notice_of(lines)):
-            notice(f"{where}: {message}")
 
     def draw(self) -> None:
         """Draws pictures of the lines of the last call."""

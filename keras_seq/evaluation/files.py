@@ -17,6 +17,7 @@ from keras_seq.text import (
     InputError,
     check_readable,
     check_same_length,
+    feature_notice,
     parse_columns,
     read_labeled,
     read_lines,
@@ -127,6 +128,6 @@ def _check_features(
     if has_features != isinstance(tokenizer, FeatureTokenizer):
         expected = "no features" if has_features else "the column of features, as in features=3,"
         raise InputError(f"data.columns: received {columns!r}, expected {expected} as in training")
-    if isinstance(tokenizer, FeatureTokenizer) and notice is not None:
-        if message := tokenizer.notice_of([source for source, _ in examples]):
-            notice(message)
+    message = feature_notice([source for source, _ in examples], tokenizer)
+    if message and notice is not None:
+        notice(message)

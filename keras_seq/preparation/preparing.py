@@ -32,7 +32,7 @@ from keras_seq.preparation.warm_start import (
 from keras_seq.run import Run, Vocabulary, check_new, lock_directory
 from keras_seq.settings import TASKS, Settings
 from keras_seq.storage import DirectoryLock
-from keras_seq.text import Example, InputError, Labels, Notice, Tokenizer
+from keras_seq.text import Example, InputError, Labels, Notice, Tokenizer, feature_notice
 
 Tokenizers = tuple[Tokenizer, Tokenizer]
 
@@ -171,6 +171,8 @@ class _Preparation:
         )
         self._write_training(encoder, write)
         self._write_validation(encoder, valid, write)
+        if message := feature_notice([pair.source for pair in valid], source):
+            self.notice(f"validation: {message}")
         if isinstance(target, Labels):
             report_unknown_labels(valid, target, self.notice, tagged=settings.task == "tag")
 

@@ -5,7 +5,13 @@ from .column_choice import LABELED, PAIR, TAGGED, Roles, parse_columns
 from .cutting import SubwordSampling, subword_sampling
 from .dates import DateCorpus, date_corpus, date_pairs
 from .errors import InputError, Notice
-from .feature_tokenizer import FeatureTokenizer, source_of, split_features, without_features
+from .feature_tokenizer import (
+    FeatureTokenizer,
+    feature_notice,
+    source_of,
+    split_features,
+    without_features,
+)
 from .imported import import_tokenizer
 from .labeled_lines import read_labeled
 from .labels import FIRST_LABEL, Labels
@@ -66,6 +72,7 @@ __all__ = [
     "date_corpus",
     "date_pairs",
     "expand_names",
+    "feature_notice",
     "has_extra_spaces",
     "import_tokenizer",
     "letter_trigrams",

@@ -184,6 +184,11 @@ def without_features(lines: Sequence[str], tokenizer: Any) -> Sequence[str]:
     return [source_of(line) for line in lines]
 
 
+def feature_notice(lines: Sequence[str], tokenizer: Any) -> str | None:
+    """Describes missing and unknown features of lines; None if there are none to describe."""
+    return tokenizer.notice_of(lines) if isinstance(tokenizer, FeatureTokenizer) else None
+
+
 def split_features(lines: Iterable[str]) -> tuple[list[str], list[str]]:
     """Returns the sources and the features of lines `source<TAB>features`."""
     parts = [line.partition(_TAB) for line in lines]

@@ -81,6 +81,22 @@ def test_features_decide_the_form(forms_run, keras_seq_command):
 
 
 @pytest.mark.slow
+def test_commands_report_features_that_training_never_saw(forms_run, tmp_path, keras_seq_command):
+    message = "the feature 'FUT' is not in the training text"
+    (tmp_path / "source").write_text("walk\tX;FUT\n")
+    (tmp_path / "target").write_text("walked\n")
+    files = tmp_path / "source", tmp_path / "target"
+    for options in (["likelihood"], ["diagnose", "--beam-sizes", 1]):
+        outcome = keras_seq_command(options[0], forms_run, *files, *options[1:])
+        assert outcome.code == 0 and message in outcome.err
+    (tmp_path / "valid.tsv").write_text("walk\twalked\tX;FUT\n")
+    data = ["--pairs", write_forms(tmp_path / "forms.tsv"), "--columns", COLUMNS]
+    valid = ["--valid-pairs", tmp_path / "valid.tsv"]
+    outcome = keras_seq_command("train", tmp_path / "run", *data, *valid, "--dry-run")
+    assert outcome.code == 0 and f"validation: {message}" in outcome.err
+
+
+@pytest.mark.slow
 def test_features_are_read_by_evaluate(forms_run, tmp_path, keras_seq_command):
     run = shutil.copytree(forms_run, tmp_path / "run")
     test = write_forms(tmp_path / "test.tsv", ["walk", "cook"])

@@ -15,6 +15,7 @@ from keras_seq.inference.likelihood import LikelihoodScorer, LongTargetError, ch
 from keras_seq.inference.predictor import check_pairs, open_trained_run
 from keras_seq.inference.translator import Translator
 from keras_seq.run.models import load_models
+from keras_seq.text import feature_notice
 
 __all__ = ["Diagnosis", "LongTargetError", "diagnose"]
 
@@ -68,6 +69,9 @@ def diagnose(
     run = open_trained_run(path, "translate", which, notice)
     searches = diagnosis_settings(run.settings, beam_sizes, search, notice)
     tokenizers = run.source_tokenizer, run.target_tokenizer
+    message = feature_notice(sources, tokenizers[0])
+    if message and notice is not None:
+        notice(message)
     # Checks the references first, because the searches take much longer.
     check_target_lengths(tokenizers[1].encode(references))
     model = load_models(run, ensemble, which, notice)
