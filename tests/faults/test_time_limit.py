@@ -65,9 +65,22 @@ def test_sigterm_during_the_time_limit_save_does_not_break_it(folder):
     assert saved and f"stopped by a signal; step {saved:,} is saved" in said
 
 
+# Gives the timer, which rings after at least a millisecond, the time to ring before the training.
+LATE = """
+import time
+import keras_seq.training.loop as loop
+def late(fit):
+    def waited(self):
+        time.sleep(1)
+        return fit(self)
+    return waited
+loop.TrainingLoop.fit = late(loop.TrainingLoop.fit)
+"""
+
+
 def test_time_limit_before_the_first_update_exits_with_142(folder):
     arguments = command(folder, "early", training__max_steps=10**6, **ENDLESS)
-    code, said = Training([*arguments, "--stop-after", "0.00001"]).end()
+    code, said = Training([*arguments, "--stop-after", "0.00001"], LATE).end()
     assert code == 142, said
     assert "the time is up; nothing was trained yet: the same command resumes" in said
 
