@@ -136,6 +136,7 @@ def _likelihoods(
     if run.settings.data.packed:
         # All at once, because a line depends on those before it.
         yield from text_likelihoods(scorer, [line for _, line in pairs], run.settings)
+        return
     done = 0
     while chunk := list(itertools.islice(pairs, _PAIRS)):
         if message := feature_notice([source for source, _ in chunk], scorer.source_tokenizer):
