@@ -25,26 +25,49 @@ def run(request, tmp_path_factory):
 
 @pytest.mark.slow
 def test_symbol_model_inflects_and_its_export_answers_alike(run, tmp_path):
-    translator = keras_seq.Translator.load(run)
-    assert translator(LINES) == FORMS
+    assert keras_seq.Translator.load(run)(LINES) == FORMS
+    version = export_saved_model(Run.open(run), tmp_path / "served", verify=10)
+    assert_stock_server_answers_alike(run, version)
+
+
+def assert_stock_server_answers_alike(run, version):
+    # Also letters that training never saw, no features, and features alone.
     lines = [*LINES, "ßЖ\tX;PL", "walk", "\tX"]
     parts = [line.partition("\t") for line in lines]
     inputs = {
         name: Tensor.row([row[i] for row in parts]) for name, i in (("text", 0), ("features", 2))
     }
-    version = export_saved_model(Run.open(run), tmp_path / "served", verify=10)
     with StockProcess(version) as server:
         found = server.run("serving_default", inputs)["translation"].values
-    assert [text.decode() for text in found] == translator(lines)
+    assert [text.decode() for text in found] == keras_seq.Translator.load(run)(lines)
 
 
 @pytest.mark.slow
-def test_copying_model_resumes_exactly(tmp_path):
-    options = MODELS["copy"] | {"training__validate_every": 2, "training__checkpoint_every": 2}
-    straight = train_forms(tmp_path / "straight", **options, training__max_steps=4)
-    killed_after(2, straight, tmp_path / "stopped" / "run")
-    stopped = train_forms(tmp_path / "stopped", **options, training__max_steps=4)
-    assert_equal_tensors(tensors_of(stopped, 4), tensors_of(straight, 4))
+def test_copying_transformer_resumes_exactly_and_is_exported(tmp_path):
+    values = {
+        "data.pairs": str(write_forms(tmp_path / "forms.tsv")),
+        "data.valid_pairs": str(tmp_path / "forms.tsv"),
+        "data.columns": COLUMNS,
+        "model.copy": True,
+        "model.members": 1,
+        "model.num_encoder_layers": 1,
+        "model.num_decoder_layers": 2,
+        "model.units": 32,
+        "model.feedforward_units": 32,
+        "model.num_heads": 2,
+        "training.unseen_tokens": 0.3,
+        "training.batch_tokens": 400,
+        "training.max_steps": 4,
+        "training.validate_every": 2,
+        "training.checkpoint_every": 2,
+    }
+    settings = keras_seq.load_settings(preset="transformer-symbols", overrides=values)
+    keras_seq.train(settings, tmp_path / "straight", notice=[].append)
+    stopped = killed_after(2, tmp_path / "straight", tmp_path / "stopped")
+    keras_seq.train(settings, stopped, notice=[].append)
+    assert_equal_tensors(tensors_of(stopped, 4), tensors_of(tmp_path / "straight", 4))
+    version = export_saved_model(Run.open(stopped), tmp_path / "served", verify=0)
+    assert_stock_server_answers_alike(stopped, version)
 
 
 @pytest.mark.parametrize(
