@@ -52,6 +52,8 @@ def test_copying_transformer_resumes_exactly_and_is_exported(tmp_path):
         "model.members": 1,
         "model.num_encoder_layers": 1,
         "model.num_decoder_layers": 2,
+        "model.activation": "swiglu",
+        "model.normalization": "rms",
         "model.units": 32,
         "model.feedforward_units": 32,
         "model.num_heads": 2,
