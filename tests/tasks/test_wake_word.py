@@ -14,6 +14,7 @@ import keras_seq
 from keras_seq.data import TokenCorpus, read_sound, sample_ids
 from keras_seq.inference.wake_words import words_of_vocabulary
 from keras_seq.run import Run
+from keras_seq.run.averaging import average_run
 from keras_seq.serving import export_saved_model
 from keras_seq.serving.http.model import LoadedModel
 from keras_seq.serving.http.sounds import read_audio
@@ -173,6 +174,12 @@ def test_resumed_training_ends_with_the_same_weights(tmp_path):
     parts = killed_after(1, tmp_path / "whole", tmp_path / "parts")
     train(tmp_path / "sounds", parts, training__max_steps=2, **options)
     assert_equal_tensors(tensors_of(parts, 2), tensors_of(tmp_path / "whole", 2))
+    # The average of two checkpoints has the mean of their thresholds.
+    average_run(parts, tmp_path / "mean", 2)
+    entries = Run.open(parts).logs.entries("validation")
+    thresholds = [entry["threshold"] for entry in entries]
+    detector = keras_seq.WakeWordDetector.load(tmp_path / "mean")
+    assert len(thresholds) == 2 and detector.threshold == pytest.approx(sum(thresholds) / 2)
 
 
 def prepare(path, **overrides):
