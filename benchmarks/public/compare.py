@@ -3,9 +3,9 @@
     python benchmarks/public/compare.py ../shared/data/public --work runs/public
 
 DATA is a folder with the files that `tasks.py` names. `--work` keeps environments, models and
-predictions, so an interrupted comparison continues with the same command. Each system predicts the
-validation file, or with `--test` the test file. The processor time covers the training with its
-validations. The table shows the mean and the standard deviation over the seeds.
+predictions, so an interrupted comparison continues with the same command. Each system is trained
+once and predicts the validation file, or with `--test` the test file. The processor time covers the
+training with its validations. The table shows the mean and the standard deviation over the seeds.
 """
 
 from __future__ import annotations
@@ -63,19 +63,17 @@ def measure(
     task: PublicTask, system: str, options: argparse.Namespace, data: pathlib.Path
 ) -> Result:
     """Trains and scores a system with each seed; kept results are read."""
-    if not options.test:
-        task = task._replace(files=(*task.files[:2], task.files[1]))
+    part = "test" if options.test else "dev"
     result = Result(task, system, [], [])
     for seed in range(1, options.seeds + 1):
-        part = "test" if options.test else "dev"
-        work = options.work / part / "-".join(f"{task.folder} {system} {seed}".split())
-        note = work / ("bleu.json" if task.metric == "BLEU" else "result.json")
+        work = options.work / systems.folder(task, system, seed)
+        note = work / "-".join(f"{task.name} {task.metric} {part}.json".split())
         if not note.exists():
             print(f"{task.name}, {system}, seed {seed}", file=sys.stderr, flush=True)
-            found = systems.predict(system, task, data, work, seed, options.smoke)
+            found = systems.predict(system, task, data, work, part, seed, options.smoke)
             value = found.score
             if value is None:
-                value = score(task, expected_lines(task, data), found.lines)
+                value = score(task, expected_lines(task, data, part), found.lines)
             note.write_text(json.dumps({"score": value, "minutes": found.seconds / 60}))
         kept = json.loads(note.read_text())
         result.scores.append(kept["score"])
@@ -83,10 +81,10 @@ def measure(
     return result
 
 
-def expected_lines(task: PublicTask, data: pathlib.Path) -> list[str]:
+def expected_lines(task: PublicTask, data: pathlib.Path, part: str) -> list[str]:
     if task.kind == "translate":
-        return read_lines(data, f"{task.files[2]}.{task.languages[1]}")
-    return [row[1] for row in read(data, task.files[2])]
+        return read_lines(data, f"{task.file(part)}.{task.languages[1]}")
+    return [row[1] for row in read(data, task.file(part))]
 
 
 def main() -> None:

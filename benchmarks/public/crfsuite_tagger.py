@@ -47,12 +47,15 @@ def sentences(rows: list[list[str]]) -> list[list[dict[str, Any]]]:
 
 def main() -> None:
     work = pathlib.Path(sys.argv[2])
-    train, test = (peer_files.read(work, part) for part in ("train", "test"))
+    train = peer_files.read(work, "train")
     model = sklearn_crfsuite.CRF(
         algorithm="lbfgs", c1=0.1, c2=0.1, max_iterations=100, all_possible_transitions=True
     )
     model.fit(sentences(train), [row[1].split() for row in train])
-    peer_files.write(work, [" ".join(tags) for tags in model.predict(sentences(test))])
+    peer_files.write_seconds(work)
+    for part in peer_files.PREDICTED:
+        answers = model.predict(sentences(peer_files.read(work, part)))
+        peer_files.write(work, part, [" ".join(tags) for tags in answers])
 
 
 main()

@@ -15,7 +15,7 @@ RATES, EPOCHS, NGRAMS = (0.1, 0.5, 1.0), (5, 25), (1, 2)
 
 def main() -> None:
     _, work, seed = sys.argv[1], pathlib.Path(sys.argv[2]), int(sys.argv[3])
-    train, dev, test = (peer_files.read(work, part) for part in ("train", "dev", "test"))
+    train, dev = (peer_files.read(work, part) for part in ("train", "dev"))
     labels = sorted({row[1] for row in train})
     numbers = {f"__label__{number}": label for number, label in enumerate(labels)}
     names = {label: name for name, label in numbers.items()}
@@ -39,7 +39,9 @@ def main() -> None:
         right = sum(answer == row[1] for answer, row in pairs)
         if right > most:
             best, most = model, right
-    peer_files.write(work, predict(best, test))
+    peer_files.write_seconds(work)
+    for part in peer_files.PREDICTED:
+        peer_files.write(work, part, predict(best, peer_files.read(work, part)))
 
 
 main()

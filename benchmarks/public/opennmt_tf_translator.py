@@ -3,8 +3,8 @@
 The shape and the training are those of the preset `transformer-tiny`: 4 layers, width 128, 4 heads,
 feed-forward 256, dropout 0.3, a target table shared with the output, label smoothing 0.1, Adam with
 0.005 after 1,500 updates of warm-up and inverse square root decay, batches of 4,096 tokens. The
-training ends after MINUTES of processor time. Beam search of 5 writes the tokens of test.tsv into
-tokens.txt.
+training ends after MINUTES of processor time. Beam search of 5 writes the tokens of dev.tsv and
+test.tsv into predicted-dev.txt and predicted-test.txt.
 """
 
 import os
@@ -52,7 +52,7 @@ def main() -> None:
     tf.random.set_seed(seed)
     data = {}
     for column, name in enumerate(("source", "target")):
-        for part in ("train", "test"):
+        for part in ("train", *peer_files.PREDICTED):
             lines = [row[column] for row in peer_files.read(work, part)]
             (work / f"{part}.{name}").write_text("".join(f"{line}\n" for line in lines))
         # OpenNMT-tf adds one entry for unknown words. The first four ids are special.
@@ -96,6 +96,7 @@ def main() -> None:
             break
     checkpoint = Checkpoint(model, optimizer, model_dir=str(work / "model"))
     path = checkpoint.save(0)
+    peer_files.write_seconds(work)
     config = {
         "model_dir": str(work / "model"),
         "data": data,
@@ -103,11 +104,12 @@ def main() -> None:
         "infer": {"batch_size": 32, "length_bucket_width": 5},
     }
     runner = opennmt.Runner(transformer(), config)
-    runner.infer(
-        str(work / "test.source"),
-        predictions_file=str(work / "tokens.txt"),
-        checkpoint_path=path,
-    )
+    for part in peer_files.PREDICTED:
+        runner.infer(
+            str(work / f"{part}.source"),
+            predictions_file=str(work / f"predicted-{part}.txt"),
+            checkpoint_path=path,
+        )
 
 
 main()

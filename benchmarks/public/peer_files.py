@@ -1,12 +1,17 @@
-"""Files of a peer's script: `train.tsv`, `dev.tsv`, `test.tsv` and `predicted.txt`.
+"""Files of a peer's script: `train.tsv`, `dev.tsv`, `test.tsv`, `seconds.json` and predictions.
 
 The scripts run in environments without keras-seq, so this module needs Python only.
 """
 
 from __future__ import annotations
 
+import json
 import pathlib
+import time
 from collections.abc import Sequence
+
+# The files of which a script predicts the answers, after one training.
+PREDICTED = ("dev", "test")
 
 
 def read(work: pathlib.Path, part: str) -> list[list[str]]:
@@ -15,7 +20,12 @@ def read(work: pathlib.Path, part: str) -> list[list[str]]:
     return [line.split("\t") for line in text.split("\n")[:-1]]
 
 
-def write(work: pathlib.Path, lines: Sequence[str]) -> None:
-    """Writes a predicted line for each line of the test file."""
+def write_seconds(work: pathlib.Path) -> None:
+    """Writes the processor time of this process so far: that of the training."""
+    (work / "seconds.json").write_text(json.dumps(time.process_time()))
+
+
+def write(work: pathlib.Path, part: str, lines: Sequence[str]) -> None:
+    """Writes a predicted line for each line of "dev" or "test"."""
     text = "".join(f"{line}\n" for line in lines)
-    (work / "predicted.txt").write_text(text, encoding="utf-8", newline="\n")
+    (work / f"predicted-{part}.txt").write_text(text, encoding="utf-8", newline="\n")

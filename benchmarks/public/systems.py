@@ -1,4 +1,4 @@
-"""Trains keras-seq and its peers on a task and returns their predictions and processor times."""
+"""Trains keras-seq and its peers on a task, and predicts its validation or test file."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ import pathlib
 import resource
 import subprocess
 import sys
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import environments
 import recordings
 import translations
 from peers import PEERS
-from tasks import PublicTask, Row, read, read_lines, read_text, train_options
+from tasks import PublicTask, read, read_lines, read_text, train_options
 
 HERE = pathlib.Path(__file__).resolve().parent
 OURS = "keras-seq"
@@ -32,7 +31,7 @@ SMALL_TRANSLATOR = (
 
 
 class Predictions(NamedTuple):
-    """The result of a system on a test file.
+    """What a system predicts of a file.
 
     Attributes:
         lines: Predicted lines; none if the system scores the text itself.
@@ -46,142 +45,136 @@ class Predictions(NamedTuple):
 
 
 def predict(
-    system: str, task: PublicTask, data: pathlib.Path, work: pathlib.Path, seed: int, smoke: bool
+    system: str,
+    task: PublicTask,
+    data: pathlib.Path,
+    work: pathlib.Path,
+    part: str,
+    seed: int,
+    smoke: bool,
 ) -> Predictions:
-    """Trains a system on a task and predicts the last of its files.
+    """Predicts the part "dev" or "test" of a task, after training unless the system is trained.
 
-    Raises `environments.SkippedError` if the system cannot take part.
+    `work` is the folder of the system with this seed; other systems have folders beside it. Raises
+    `environments.SkippedError` if the system cannot take part.
     """
     work.mkdir(parents=True, exist_ok=True)
-    if task.kind == "translate":
-        return _translated(system, task, data, work, seed, smoke)
+    ours = work if system == OURS else work.with_name(folder(task, OURS, seed))
     if system == OURS:
-        if task.kind == "write":
-            return _our_model_of_text(task, data, work, seed)
-        if task.kind == "listen":
-            return _our_listener(task, data, work, seed)
-        return _ours(task, data, work, seed, smoke)
-    for name, file in zip(("train", "dev", "test"), task.files, strict=True):
-        if task.kind == "write":
-            (work / f"{name}.txt").write_text(read_text(data, file), encoding="utf-8")
-        else:
-            _write(work / f"{name}.tsv", ["\t".join(row) for row in read(data, file)])
-    seconds = _seconds(_peer_command(system, task, work, seed, smoke))
+        _train(task, data, work, seed, smoke)
+    else:
+        _train_peer(system, task, data, work, ours, seed, smoke)
+    seconds = json.loads((work / "seconds.json").read_text())
+    file = task.file(part)
+    if task.kind == "listen":
+        return Predictions([], seconds, _score_of_recordings(task, work, file, seed))
     if task.kind == "write":
-        return Predictions([], seconds, float((work / "score.txt").read_text()))
-    return Predictions((work / "predicted.txt").read_text("utf-8").split("\n")[:-1], seconds)
+        if system != OURS:
+            return Predictions([], seconds, float((work / f"score-{part}.txt").read_text()))
+        text = str(data / f"{file}.gz")
+        bits = _evaluate(work, "bits_per_character", "--text", text)
+        return Predictions([], seconds, bits * math.log(2))
+    output = work / f"predicted-{part}.txt"
+    if system == OURS and not output.exists():
+        _predict(task, work, texts(task, data, file), output)
+    lines = output.read_text("utf-8").split("\n")[:-1]
+    if system != OURS and task.kind == "translate":
+        lines = translations.text_of_tokens(ours / "run", lines)
+    return Predictions(lines, seconds)
 
 
-def _ours(
+def folder(task: PublicTask, system: str, seed: int) -> str:
+    """Returns the name of the folder of a system; tasks with the same model share it."""
+    return "-".join(f"{task.folder} {system} {seed}".split())
+
+
+def texts(task: PublicTask, data: pathlib.Path, file: str) -> list[str]:
+    """Returns the lines to predict from, with their features."""
+    if task.kind == "translate":
+        return read_lines(data, f"{file}.{task.languages[0]}")
+    return [f"{row[0]}\t{row[2]}" if task.has_features else row[0] for row in read(data, file)]
+
+
+def _train(
     task: PublicTask, data: pathlib.Path, work: pathlib.Path, seed: int, smoke: bool
-) -> Predictions:
-    run = work / "run"
-    keras_seq = [sys.executable, "-m", "keras_seq"]
-    train = [*keras_seq, "train", str(run), *train_options(task, data, work)]
-    seconds = _seconds([*train, "--seed", str(seed), *(SMALL if smoke else ())])
-    texts, output = work / "texts.txt", work / "predicted.txt"
-    _write(texts, [_text(task, row) for row in read(data, task.files[2])])
-    command = {"classify": "classify", "tag": "tag", "transduce": "translate"}[task.kind]
-    with output.open("wb") as file:
-        arguments = [*keras_seq, command, str(run), str(texts)]
-        subprocess.run(arguments, stdout=file, stderr=subprocess.DEVNULL, check=True)
-    return Predictions(output.read_text("utf-8").split("\n")[:-1], seconds)
-
-
-def _translated(
-    system: str, task: PublicTask, data: pathlib.Path, work: pathlib.Path, seed: int, smoke: bool
-) -> Predictions:
-    """Trains a translator; a peer gets the tokens and the processor time of ours."""
-    note, output = work / "seconds.json", work / "predicted.txt"
-    if not note.exists():
-        ours = work.with_name(f"{task.folder}-{OURS}-{seed}")
-        if system == OURS:
-            command = translations.train_command(task, data, work / "run", seed)
-            seconds = _seconds([*command, *(SMALL_TRANSLATOR if smoke else ())])
-            texts = read_lines(data, f"{task.files[2]}.{task.languages[0]}")
-            lines = translations.translate(work / "run", texts)
-        elif not (ours / "seconds.json").exists():
-            raise environments.SkippedError(f"it needs the tokens of {OURS}")
-        else:
-            minutes = 0.01 if smoke else json.loads((ours / "seconds.json").read_text()) / 60
-            translations.write_tokens(task, data, ours / "run", work)
-            seconds = _seconds(_peer_command(system, task, work, seed, smoke) + [str(minutes)])
-            lines = translations.text_of_tokens(ours / "run", work)
-        _write(output, lines)
-        note.write_text(json.dumps(seconds))
-    return Predictions(output.read_text("utf-8").split("\n")[:-1], json.loads(note.read_text()))
-
-
-def _peer_command(
-    system: str, task: PublicTask, work: pathlib.Path, seed: int, smoke: bool
-) -> list[str]:
-    peer = PEERS[system]
+) -> None:
+    """Trains keras-seq; an interrupted training starts again, so that all its time is counted."""
+    note = work / "seconds.json"
+    if note.exists():
+        return
+    if task.kind == "listen":
+        recordings.unpack(data / "digits.zip", work)
+    options = [*train_options(task, data, work), "--seed", str(seed), "--overwrite"]
     if smoke:
-        python = sys.executable
-    else:
-        python = environments.environment(work.parents[1] / "environments", peer.environment)
-    script = str(HERE / f"{peer.script}.py")
-    return [python, script, task.kind, str(work), str(seed), *peer.arguments]
+        options += SMALL_TRANSLATOR if task.kind == "translate" else SMALL
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    environments.ours("train", work / "run", *options)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+    note.write_text(json.dumps(seconds))
 
 
-def _our_model_of_text(
-    task: PublicTask, data: pathlib.Path, work: pathlib.Path, seed: int
-) -> Predictions:
-    run, test = str(work / "run"), str(data / f"{task.files[2]}.gz")
-    keras_seq = [sys.executable, "-m", "keras_seq"]
-    train = [*keras_seq, "train", run, *train_options(task, data, work)]
-    seconds = _seconds([*train, "--seed", str(seed)])
-    evaluate = [*keras_seq, "evaluate", run, "--text", test, "-m", "bits_per_character", "--json"]
-    answer = subprocess.run(evaluate, capture_output=True, check=True)
-    bits = json.loads(answer.stdout)["metrics"]["bits_per_character"]["value"]
-    return Predictions([], seconds, bits * math.log(2))
-
-
-def _our_listener(
-    task: PublicTask, data: pathlib.Path, work: pathlib.Path, seed: int
-) -> Predictions:
-    # Both tasks with the same options use one run.
-    folder = work.parent / f"recordings-{task.options[1]}-{seed}"
-    note = folder / "seconds.json"
-    wake = task.options[1] == "wake-word"
-    if not note.exists():
-        recordings.unpack(data / "digits.zip", folder)
-        train = [sys.executable, "-m", "keras_seq", "train", str(folder / "run")]
-        options = [*train_options(task, data, folder), "--seed", str(seed)]
-        note.write_text(json.dumps(_seconds([*train, *options])))
-    part = task.files[2]
-    if wake:
-        streams, others = recordings.write_streams(folder, part, seed)
-        test = others if task.metric == "false alarms per hour" else streams
-    else:
-        test = folder / f"{part}.tsv"
-        if task.name == "digit strings":
-            test = recordings.write_strings(folder, part, seed)
-    metric = {"F1": "f1", "exact": "exact"}.get(task.metric, "false_alarms")
-    evaluate = [sys.executable, "-m", "keras_seq", "evaluate", str(folder / "run")]
+def _predict(task: PublicTask, work: pathlib.Path, lines: list[str], output: pathlib.Path) -> None:
+    command = {"classify": "classify", "tag": "tag"}.get(task.kind, "translate")
     answer = subprocess.run(
-        [*evaluate, "--pairs", str(test), "-m", metric, "--json"], capture_output=True, check=True
+        [sys.executable, "-m", "keras_seq", command, str(work / "run")],
+        input="".join(f"{line}\n" for line in lines).encode(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        check=True,
     )
-    value = json.loads(answer.stdout)["metrics"][metric]["value"]
-    score = 100 * value if metric == "f1" else value
-    return Predictions([], json.loads(note.read_text()), score)
+    output.write_bytes(answer.stdout)
 
 
-def _text(task: PublicTask, row: Row) -> str:
-    return f"{row[0]}\t{row[2]}" if task.has_features else row[0]
+def _evaluate(work: pathlib.Path, metric: str, *options: str) -> float:
+    command = [sys.executable, "-m", "keras_seq", "evaluate", str(work / "run"), *options]
+    answer = subprocess.run([*command, "-m", metric, "--json"], capture_output=True, check=True)
+    return json.loads(answer.stdout)["metrics"][metric]["value"]
 
 
-def _write(path: pathlib.Path, lines: Sequence[str]) -> None:
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
+def _score_of_recordings(task: PublicTask, work: pathlib.Path, file: str, seed: int) -> float:
+    if "wake-word" in task.options:
+        streams, others = recordings.write_streams(work, file, seed)
+        test = others if task.metric == "false alarms per hour" else streams
+    elif task.name == "digit strings":
+        test = recordings.write_strings(work, file, seed)
+    else:
+        test = work / f"{file}.tsv"
+    metric = {"F1": "f1", "exact": "exact"}.get(task.metric, "false_alarms")
+    value = _evaluate(work, metric, "--pairs", str(test))
+    return 100 * value if metric == "f1" else value
 
 
-def _seconds(command: list[str]) -> float:
-    """Runs a command; returns the processor time of the command and of the processes it starts."""
-    before = _children()
-    environments.run(command, " ".join(command[1:4]))
-    return _children() - before
-
-
-def _children() -> float:
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
+def _train_peer(
+    system: str,
+    task: PublicTask,
+    data: pathlib.Path,
+    work: pathlib.Path,
+    ours: pathlib.Path,
+    seed: int,
+    smoke: bool,
+) -> None:
+    """Runs the script of a peer, which writes `seconds.json` and its predictions or scores."""
+    kind = "score" if task.kind == "write" else "predicted"
+    if (work / f"{kind}-test.txt").exists():
+        return
+    peer = PEERS[system]
+    arguments = [task.kind, str(work), str(seed), *peer.arguments]
+    if peer.timed:
+        if not (ours / "seconds.json").exists():
+            raise environments.SkippedError(f"it needs the time of {OURS}")
+        minutes = json.loads((ours / "seconds.json").read_text()) / 60
+        arguments.append(str(0.01 if smoke else minutes))
+    if task.kind == "translate":
+        translations.write_tokens(task, data, ours / "run", work)
+    else:
+        for part, file in zip(("train", "dev", "test"), task.files, strict=True):
+            if task.kind == "write":
+                (work / f"{part}.txt").write_text(read_text(data, file), encoding="utf-8")
+            else:
+                rows = "".join("\t".join(row) + "\n" for row in read(data, file))
+                (work / f"{part}.tsv").write_text(rows, encoding="utf-8", newline="\n")
+    python = sys.executable
+    if not smoke:
+        python = environments.environment(work.parent / "environments", peer.environment)
+    environments.run([python, str(HERE / f"{peer.script}.py"), *arguments], system)

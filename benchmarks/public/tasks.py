@@ -43,7 +43,13 @@ class PublicTask(NamedTuple):
     @property
     def folder(self) -> str:
         """The name of the folder of results; tasks with the same models share it."""
+        if self.kind == "listen":
+            return self.options[1]
         return self.name if self.kind != "translate" else "".join(self.languages)
+
+    def file(self, part: str) -> str:
+        """Returns the validation file, "dev", or the test file."""
+        return self.files[1 if part == "dev" else 2]
 
 
 YOYODYNE = (

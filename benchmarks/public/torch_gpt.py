@@ -2,8 +2,8 @@
 
 The shape is nanoGPT's for processors, and so are the settings of the training: 4 layers, 4 heads,
 width 128, blocks of 64, batches of 12, AdamW with 0.001 and cosine decay, no dropout. The training
-ends after MINUTES of processor time. Writes the nats of a character of test.txt into score.txt:
-blocks overlap by half, and of each block the second half counts.
+ends after MINUTES of processor time. Writes the nats of a character of dev.txt and test.txt into
+score-dev.txt and score-test.txt: blocks overlap by half, and of each the second half counts.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import pathlib
 import sys
 import time
 
+import peer_files
 import torch
 from torch import nn
 from torch.nn import functional
@@ -98,16 +99,19 @@ def nats_per_character(model: Gpt, ids: torch.Tensor) -> float:
 def main() -> None:
     work, seed, minutes = pathlib.Path(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4])
     torch.manual_seed(seed)
-    train_text, test_text = (
-        (work / f"{part}.txt").read_text("utf-8") for part in ("train", "test")
-    )
-    numbers = {character: i for i, character in enumerate(sorted(set(train_text + test_text)))}
-    train_ids, test_ids = (
-        torch.tensor([numbers[character] for character in text]) for text in (train_text, test_text)
-    )
+    texts = {
+        part: (work / f"{part}.txt").read_text("utf-8") for part in ("train", *peer_files.PREDICTED)
+    }
+    numbers = {character: i for i, character in enumerate(sorted(set("".join(texts.values()))))}
+    ids = {
+        part: torch.tensor([numbers[character] for character in text])
+        for part, text in texts.items()
+    }
     model = Gpt(len(numbers))
-    train(model, train_ids, minutes)
-    (work / "score.txt").write_text(str(nats_per_character(model, test_ids)))
+    train(model, ids["train"], minutes)
+    peer_files.write_seconds(work)
+    for part in peer_files.PREDICTED:
+        (work / f"score-{part}.txt").write_text(str(nats_per_character(model, ids[part])))
 
 
 main()

@@ -4,7 +4,8 @@ The shape and the training are those of the preset `transformer-tiny`: 4 layers,
 feed-forward 256, dropout 0.3, a target table shared with the output, label smoothing 0.1, Adam with
 0.005 after 1,500 updates of warm-up and inverse square root decay, batches of 4,096 tokens of
 similar length. The training ends after MINUTES of processor time. Beam search of 5, by mean
-log-probability, writes the tokens of test.tsv into tokens.txt.
+log-probability, writes the tokens of dev.tsv and test.tsv
+into predicted-dev.txt and predicted-test.txt.
 """
 
 from __future__ import annotations
@@ -139,16 +140,19 @@ def main() -> None:
     work, seed, minutes = pathlib.Path(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4])
     torch.manual_seed(seed)
     random.seed(seed)
-    train_pairs, test_pairs = (
-        [tuple([int(word) for word in cell.split()] for cell in row) for row in rows]
-        for rows in (peer_files.read(work, part) for part in ("train", "test"))
-    )
+    pairs = {
+        part: [tuple([int(word) for word in cell.split()] for cell in row) for row in rows]
+        for part in ("train", *peer_files.PREDICTED)
+        for rows in [peer_files.read(work, part)]
+    }
     words = [(work / f"{side}.words").read_text().split() for side in ("source", "target")]
     model = Translator([len(each) for each in words])
-    train(model, train_pairs, minutes)
+    train(model, pairs["train"], minutes)
+    peer_files.write_seconds(work)
     model.eval()
-    lines = [" ".join(map(str, translate(model, pair[0]))) for pair in test_pairs]
-    (work / "tokens.txt").write_text("".join(f"{line}\n" for line in lines))
+    for part in peer_files.PREDICTED:
+        lines = [" ".join(map(str, translate(model, pair[0]))) for pair in pairs[part]]
+        peer_files.write(work, part, lines)
 
 
 main()

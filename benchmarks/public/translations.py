@@ -1,17 +1,10 @@
-"""Translations: our command, tokens for the peers, and text from their tokens."""
+"""Translations: tokens of our vocabularies for the peers, and text from their tokens."""
 
 from __future__ import annotations
 
 import pathlib
-import subprocess
-import sys
 
-from tasks import PublicTask, read_lines, train_options
-
-
-def train_command(task: PublicTask, data: pathlib.Path, run: pathlib.Path, seed: int) -> list[str]:
-    command = [sys.executable, "-m", "keras_seq", "train", str(run)]
-    return [*command, *train_options(task, data, run), "--seed", str(seed)]
+from tasks import PublicTask, read_lines
 
 
 def write_tokens(
@@ -33,19 +26,11 @@ def write_tokens(
         (work / f"{side}.words").write_text(words)
 
 
-def translate(run: pathlib.Path, texts: list[str]) -> list[str]:
-    command = [sys.executable, "-m", "keras_seq", "translate", str(run)]
-    text = "".join(f"{line}\n" for line in texts)
-    answer = subprocess.run(command, input=text.encode(), capture_output=True, check=True)
-    return answer.stdout.decode().split("\n")[:-1]
-
-
-def text_of_tokens(run: pathlib.Path, work: pathlib.Path) -> list[str]:
-    """Decodes the token ids that a peer wrote into `tokens.txt`, by the vocabulary of our run."""
+def text_of_tokens(run: pathlib.Path, lines: list[str]) -> list[str]:
+    """Decodes the token ids that a peer wrote, by the vocabulary of our run."""
     from keras_seq.run import Run
 
     _, target = Run.open(run).vocabularies
-    lines = (work / "tokens.txt").read_text().split("\n")[:-1]
     # OpenNMT-tf may write `<unk>`.
     return target.decode(
         [[int(token) for token in line.split() if token.isdecimal()] for line in lines]

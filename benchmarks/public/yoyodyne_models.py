@@ -90,16 +90,18 @@ def main() -> None:
             f"--trainer={write(work / 'trainer.yaml', trainer)}",
         ]
     )
+    peer_files.write_seconds(work)
     [checkpoint] = (work / "models").rglob("best.ckpt")
-    yoyodyne.python_interface(
-        [
-            "predict",
-            f"--ckpt_path={checkpoint}",
-            *files,
-            f"--data.predict={work / 'test.tsv'}",
-            f"--prediction.path={work / 'predicted.txt'}",
-        ]
-    )
+    for part in peer_files.PREDICTED:
+        yoyodyne.python_interface(
+            [
+                "predict",
+                f"--ckpt_path={checkpoint}",
+                *files,
+                f"--data.predict={work / f'{part}.tsv'}",
+                f"--prediction.path={work / f'predicted-{part}.txt'}",
+            ]
+        )
 
 
 main()
