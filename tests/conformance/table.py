@@ -236,7 +236,7 @@ ROWS = [
     *(
         Row(
             f"Transformer-{name}",
-            make=partial(models.Transformer, **TRANSFORMER, **variant),
+            make=partial(models.Transformer, **(TRANSFORMER | variant)),
             inputs=IDS,
             outputs=["BTV"],
             call=lambda model, arrays: model(arrays),
@@ -265,6 +265,24 @@ ROWS = [
                 },
             ),
             ("copy", {"copy": True}),
+            (
+                "learned",
+                {
+                    "position": "learned",
+                    "num_decoder_layers": 1,
+                    "feature_encoder": "linear",
+                    "num_features": 5,
+                },
+            ),
+            (
+                "biases",
+                {
+                    "position": "linear_biases",
+                    "num_encoder_layers": 1,
+                    "feature_encoder": "recurrent",
+                    "num_features": 5,
+                },
+            ),
         )
     ),
     Row(
@@ -313,6 +331,8 @@ ROWS = [
                     "num_features": 5,
                 },
             ),
+            ("location", {"attention": "location"}),
+            ("luong-monotonic", {"attention": "luong_monotonic", "cell": "lstm"}),
             (
                 "monotonic",
                 {

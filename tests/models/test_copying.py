@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_seq.models import RecurrentSeq2Seq, Transformer
-from keras_seq.search import beam_search
+from keras_seq.models import Ensemble, RecurrentSeq2Seq, Transformer
+from keras_seq.search import beam_search, forced_scores
 
 pytestmark = pytest.mark.jax
 
@@ -69,6 +69,43 @@ def test_search_of_a_model_that_always_copies_finds_tokens_of_the_source_only(ma
     for row, tokens in enumerate(ops.convert_to_numpy(result.tokens)):
         # The first row has no end token to copy. The second ends.
         assert set(tokens.ravel().tolist()) <= {*SOURCE[row, :3].tolist(), 0}
+
+
+@pytest.mark.parametrize("make", [transformer, recurrent])
+def test_scores_of_a_search_are_those_of_the_mixture_with_coverage(make):
+    copying, _ = with_constant_gate(make)
+    options = {"beam_size": 3, "n_best": 3, "max_length": 4, "length_normalization": "none"}
+    result = beam_search(copying, SOURCE, coverage_penalty=0.3, **options)
+    tokens = ops.convert_to_numpy(result.tokens)
+    for n in range(3):
+        output = tokens[:, n]
+        target = np.where(output == 0, 0, np.pad(output[:, :-1], [(0, 0), (1, 0)]))
+        target[:, 0] = 2
+        inputs = {"source": SOURCE, "target": target}
+        found = copying.with_attention()(inputs)
+        log_probabilities = ops.convert_to_numpy(found["logits"])
+        attention = ops.convert_to_numpy(found["attention"])
+        forced = ops.convert_to_numpy(forced_scores(copying, SOURCE, target, output))
+        for row, ids in enumerate(output):
+            steps = np.count_nonzero(ids)
+            total = sum(log_probabilities[row, step, ids[step]] for step in range(steps))
+            np.testing.assert_allclose(forced[row].sum(), total, rtol=1e-4)
+            covered = attention[row, :steps, SOURCE[row] > 0].sum(axis=1)
+            expected = total + 0.3 * np.log(np.clip(covered, 1e-10, 1)).sum()
+            np.testing.assert_allclose(float(result.scores[row, n]), expected, rtol=1e-4)
+
+
+@pytest.mark.parametrize("make", [transformer, recurrent])
+def test_ensemble_of_copying_models_has_their_mean_probability(make):
+    models = [with_constant_gate(make)[0] for _ in range(2)]
+    for weight in models[1].weights:
+        if "seed_generator" not in weight.path:
+            weight.assign(-0.5 * weight)
+    output = np.array([[6, 4, 7, 3], [6, 3, 0, 0]], np.int32)
+    each = [ops.convert_to_numpy(forced_scores(model, SOURCE, TARGET, output)) for model in models]
+    found = ops.convert_to_numpy(forced_scores(Ensemble(models), SOURCE, TARGET, output))
+    expected = np.log(np.mean(np.exp(each), axis=0))
+    np.testing.assert_allclose(found, np.where(output == 0, 0, expected), rtol=1e-4, atol=1e-6)
 
 
 def test_copying_model_is_rebuilt_from_its_config():

@@ -88,22 +88,24 @@ def test_guided_alignment_brings_attention_closer_to_the_links(tmp_path):
 
 
 def test_guided_alignment_training_resumes_bit_for_bit(tmp_path):
-    """Also uses scheduled sampling, dropout and frozen weights."""
-    settings = {
+    """Also uses location-sensitive attention, scheduled sampling, dropout and frozen weights."""
+    options = {
         "data__alignments": write_alignments(tmp_path),
         "training__guided_alignment": 1.0,
         "training__scheduled_sampling": "linear",
         "training__scheduled_sampling_steps": 3,
         "training__scheduled_sampling_rate": 1.0,
-        "training__freeze": "encoder_block_0/*",
-        "model__dropout": 0.3,
+        "training__freeze": "encoder_0/*",
         "training__max_steps": 7,
         "training__checkpoint_every": 3,
     }
+    model = RECURRENT | {"model.attention": "location", "model.dropout": 0.3}
+    base = toy_settings(tmp_path, **options).to_dict() | {"model": {}}
+    settings = load_settings(base=base, overrides=model)
     straight = tmp_path / "straight"
-    quiet_train(toy_settings(tmp_path, **settings), straight)
+    quiet_train(settings, straight)
     killed = killed_after(3, straight, tmp_path / "killed")
-    _, said = quiet_train(toy_settings(tmp_path, **settings), killed)
+    _, said = quiet_train(settings, killed)
     assert "resuming after step 3\n" in said
     one, other = (
         (run / "checkpoints" / "step-00000007" / "training.safetensors").read_bytes()

@@ -7,6 +7,7 @@ from training.toy import assert_equal_tensors, killed_after, quiet_train, tensor
 from keras_seq import InputError
 from keras_seq.data import BatchStream, TokenCorpus
 from keras_seq.preparation import open_or_prepare, prepare_run
+from keras_seq.settings import load_settings
 from keras_seq.training.feed import batch_shapes, training_stream
 
 pytestmark = pytest.mark.slow
@@ -37,7 +38,17 @@ def settings_of(folder, max_steps, **overrides):
 
 
 def test_resume_with_data_methods_reproduces_the_training_state(tmp_path):
-    settings = settings_of(tmp_path, 9)
+    """Monotonic attention adds random noise in training."""
+    model = {
+        "model.family": "rnn",
+        "model.attention": "bahdanau_monotonic",
+        "model.embedding_units": 16,
+        "model.encoder_units": 8,
+        "model.decoder_units": 16,
+        "model.attention_units": 16,
+    }
+    base = settings_of(tmp_path, 9).to_dict() | {"model": {}}
+    settings = load_settings(base=base, overrides=model)
     quiet_train(settings, tmp_path / "straight")
     result, said = quiet_train(
         settings, killed_after(4, tmp_path / "straight", tmp_path / "killed")
