@@ -19,20 +19,33 @@ def write_wave(path, channels, rate=8000):
     return path
 
 
-def write_sounds(folder, count, seed):
-    """Writes recordings of one to three tones, and the file that lists them with their words."""
+def write_flac(path, channels, rate):
+    """Writes int16 channels `(N, C)`."""
+    import soundfile
+
+    soundfile.write(path, channels.astype("<i2"), rate, format="FLAC")
+    return path
+
+
+def write_sounds(folder, count, seed, mixed=False):
+    """Writes recordings of one to three tones, and the file that lists them with their words.
+
+    With `mixed`, every tenth recording is a FLAC file with twice the sample rate.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     generator = np.random.default_rng(seed)
     lines = []
     for number in range(count):
         words = random.Random(seed + number).choices(sorted(PITCHES), k=1 + number % 3)
         parts = []
+        factor = 2 if mixed and number % 10 == 9 else 1
         for word in words:
-            times = np.arange(generator.integers(1000, 1500)) / RATE
-            parts += [np.sin(2 * np.pi * PITCHES[word] * times), np.zeros(600)]
+            times = np.arange(factor * generator.integers(1000, 1500)) / (factor * RATE)
+            parts += [np.sin(2 * np.pi * PITCHES[word] * times), np.zeros(factor * 600)]
         samples = np.concatenate(parts) + generator.normal(scale=0.01, size=sum(map(len, parts)))
-        name = f"{seed}-{number}.wav"
-        write_wave(folder / name, np.round(samples * 2**14)[:, None])
+        name = f"{seed}-{number}.{'wav' if factor == 1 else 'flac'}"
+        write = write_wave if factor == 1 else write_flac
+        write(folder / name, np.round(samples * 2**14)[:, None], factor * RATE)
         lines.append(f"{name}\t{' '.join(words)}\n")
     path = folder / f"{seed}.tsv"
     path.write_text("".join(lines))

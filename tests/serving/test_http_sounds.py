@@ -63,6 +63,7 @@ def test_recordings_of_any_format_and_rate_become_samples(served):
     body = {"inputs": {"audio": [row["audio"] for row in rows]}}
     columns = served.client.post(served.predict_url, json=body).json()["outputs"]
     assert columns["text"] == ["900", "800"]
+    assert served.predict([{"audio": audio(np.zeros(0))}]) == [{"text": "0", "score": 0.0}]
     samples = [{"samples": [0.5, 0.25, 0.0], "lengths": 2}]
     assert served.predict(samples) == [{"text": "2", "score": 0.75}]
     empty = served.client.post(served.predict_url, json={"inputs": {"audio": []}}).json()

@@ -31,15 +31,15 @@ SMALL = {
     "training.learning_rate": 0.02,
     "training.schedule": "constant",
     "training.ema": 0.9,
-    "training.max_steps": 120,
-    "training.validate_every": 60,
-    "training.checkpoint_every": 60,
+    "training.max_steps": 160,
+    "training.validate_every": 80,
+    "training.checkpoint_every": 80,
 }
 
 
 def train(folder, run, preset="speech-ctc", **overrides):
     values = {
-        "data.pairs": str(write_sounds(folder, 60, 1)),
+        "data.pairs": str(write_sounds(folder, 60, 1, mixed=True)),
         "data.valid_pairs": str(write_sounds(folder, 12, 2)),
         **(SMALL if preset == "speech-ctc" else SHARED),
         **{key.replace("__", "."): value for key, value in overrides.items()},
@@ -63,9 +63,11 @@ def test_recordings_are_transcribed_and_scored(speech_run, keras_seq_command):
     assert Run.open(run).settings.data.sample_rate == RATE
     lines = [line.split("\t") for line in (sounds / "2.tsv").read_text().splitlines()]
     paths = [str(sounds / name) for name, _ in lines]
-    outcome = keras_seq_command("transcribe", run, *paths)
+    flac, words = (sounds / "1.tsv").read_text().splitlines()[9].split("\t")
+    outcome = keras_seq_command("transcribe", run, *paths, sounds / flac)
     assert outcome.code == 0, outcome.err
-    assert outcome.lines == [words for _, words in lines]
+    assert flac.endswith(".flac")
+    assert outcome.lines == [*(words for _, words in lines), words]
     outcome = keras_seq_command(
         "transcribe", run, "--format", "jsonl", "--n-best", 2, stdin=paths[0].encode() + b"\n"
     )
@@ -144,8 +146,8 @@ def test_resumed_training_with_attention_and_ctc_ends_with_the_same_weights(tmp_
 
 
 @pytest.mark.slow
-def test_recognizer_with_attention_is_exported(tmp_path):
-    options = {**ATTENTIVE, "model__ctc_weight": 0.0, "training__max_steps": 1}
+def test_recognizer_with_attention_and_ctc_is_exported(tmp_path):
+    options = {**ATTENTIVE, "model__ctc_weight": 0.4, "training__max_steps": 1}
     train(tmp_path / "sounds", tmp_path / "run", **options)
     recognizer = keras_seq.Recognizer.load(tmp_path / "run")
     assert recognizer([np.zeros(900)]) == [""]
