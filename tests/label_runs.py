@@ -59,7 +59,7 @@ def label_settings(folder: Path, task: str, **overrides: object) -> Settings:
         model |= {"tokenizer.kind": "unigram", "tokenizer.min_count": 1}
         model |= {"model.dropout": 0.3, "training.source_word_dropout": 0.0}
     else:
-        model |= {"model.hidden_units": 16}
+        model |= {"model.hidden_units": 16, "model.ngrams": 2}
     return load_settings(
         preset={"classify": "classify-bag", "tag": "tag-birnn"}[task],
         overrides={
