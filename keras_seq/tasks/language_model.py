@@ -167,10 +167,18 @@ class GenerationExporter(TranslationExporter):
         self.limit = settings.search.max_length
 
     def inputs(self) -> list[str]:
-        """Returns the first two words of each validation line, as prompts."""
+        """Returns the first two words of each validation line, as prompts.
+
+        In text without spaces, a word may be too long for a prompt. It is shortened.
+        """
         if not self._run.has_valid_lines:
             return []
-        return [" ".join(line.split()[:2]) for line in self._run.valid_lines()[1]]
+        return [self._prompt(" ".join(line.split()[:2])) for line in self._run.valid_lines()[1]]
+
+    def _prompt(self, text: str) -> str:
+        while len(self._run.target_tokenizer.encode([text])[0]) >= self.limit:
+            text = text[: len(text) // 2]
+        return text
 
     def expected(self, model: Any, texts: Sequence[str]) -> list[str]:
         from keras_seq.inference.generator import Generator

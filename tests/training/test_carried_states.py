@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 from keras import ops
+from serving.test_saved_model import Served
 from training.toy import assert_equal_tensors, killed_after, tensors_of
 
 import keras_seq
@@ -13,6 +14,7 @@ from keras_seq.inference.likelihood import LikelihoodScorer, perplexity_of
 from keras_seq.models import RecurrentLanguageModel
 from keras_seq.run import Run
 from keras_seq.run.models import load_model
+from keras_seq.serving import export_saved_model
 from keras_seq.settings import SettingsError, load_settings
 from keras_seq.training.carried_states import CarriedStates, make_carried_evaluation
 from keras_seq.training.evaluation import make_evaluation
@@ -130,6 +132,12 @@ def test_resumed_training_ends_with_the_same_weights_and_states(tmp_path, keras_
         tmp_path / "whole", [""] * 3, ["abcd", "", "dcba"], confidence=False
     )
     assert result.metrics["bits_per_character"].value > 1
+    prompts = ["abcd", "", "dcbaabcd"]
+    search = {"max_length": 20, "seed": 5}
+    version = export_saved_model(run, tmp_path / "served", verify=0, **search)
+    served = [text.decode() for text in Served(version).text(prompts)["text"]]
+    generator = keras_seq.Generator.load(run.path, **search)
+    assert served == generator(prompts) and len(set(served)) == 3
 
 
 def test_batches_have_the_rows_of_the_states(tmp_path):
