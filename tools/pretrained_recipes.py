@@ -124,7 +124,7 @@ RECIPES = {
         "pos",
     ),
     "entities-wnut17": Recipe(
-        "English words of social media to names of entities",
+        "English social media posts to named-entity tags",
         "WNUT 2017, 3,394 texts",
         "CC BY 4.0",
         "Derczynski et al. 2017, https://aclanthology.org/W17-4418",

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import keras
 import numpy as np
+from keras import ops
 
 from keras_seq import backend
 from keras_seq.inference.labeler import Labeler, padded_characters
 from keras_seq.inference.predictor import check_is_list, predict_by_length
 from keras_seq.models.inputs import label_inputs
+from keras_seq.run import Run
+from keras_seq.scoring.entities import OUTSIDE
+from keras_seq.settings import SearchSettings
 from keras_seq.text import EOS_ID, WordTokens, word_tokens, words_of
 
-# Shape letters: B batch, S steps.
+# Shape letters: B batch, S steps, N tags, K penalties.
 
 
 class Tagged(NamedTuple):
@@ -22,6 +27,11 @@ class Tagged(NamedTuple):
 
     words: tuple[str, ...]
     tags: tuple[str, ...]
+
+
+def outside_penalty_of(run: Run) -> float:
+    """Returns the penalty of the loaded checkpoint of a run; 0.0 if none was fitted."""
+    return run.logs.validation_values("outside_penalty").get(run.loaded_step or 0, 0.0)
 
 
 class Tagger(Labeler):
@@ -36,6 +46,9 @@ class Tagger(Labeler):
         labels: The tags, in the order of the model's logits.
         max_length: Maximum number of tokens per piece, by default 200.
         batch_size: Pieces per batch.
+        outside_penalty: Number that is subtracted from the logit of the tag O, which words outside
+            names have. A larger number finds more names, of which fewer are right. A trained run
+            has one that is fitted on its validation text; see `fit_outside_penalty`.
 
     Example:
 
@@ -56,12 +69,35 @@ class Tagger(Labeler):
     task = "tag"
     default_max_length = 200
 
-    def _compile(self, model: Any) -> None:
-        def tags(*arrays: Any) -> Any:
-            return model(label_inputs(*arrays), training=False)["tags"]
+    def __init__(self, *args: Any, outside_penalty: float = 0.0, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._penalty = outside_penalty
 
-        ranks = [2, 2, 3] if self._reads_characters else [2, 2]
-        self._tags = backend.compiled(tags, model.variables, ranks=ranks)
+    @classmethod
+    def of_run(
+        cls, run: Run, model: Any, search: SearchSettings | None = None, **options: Any
+    ) -> Self:
+        penalty = outside_penalty_of(run)
+        return super().of_run(run, model, search, outside_penalty=penalty, **options)
+
+    def _compile(self, model: Any) -> None:
+        outside = np.array([name == OUTSIDE for name in self._labels.names], "float32")
+
+        def tags(penalties: Any, source: Any, begins: Any, characters: Any = None) -> Any:
+            """Returns tags `(K, B, S)`."""
+            inputs = label_inputs(source, begins, characters)
+            logits = ops.cast(model(inputs, training=False)["logits"], "float32")
+            changed = logits[None] - penalties[:, None, None, None] * outside  # (K, B, S, N)
+            shape = backend.shape(changed)
+            begins = ops.broadcast_to(inputs["begins"][None], shape[:3])
+            rows = ops.reshape(changed, (-1, *shape[2:]))
+            decoded = model.decode(rows, ops.reshape(begins, (-1, shape[2])))
+            return ops.reshape(decoded, shape[:3])
+
+        ranks, dtypes = [1, 2, 2], ["float32", "int32", "int32"]
+        if self._reads_characters:
+            ranks, dtypes = [*ranks, 3], [*dtypes, "int32"]
+        self._tags = backend.compiled(tags, model.variables, ranks=ranks, dtypes=dtypes)
 
     def __call__(self, texts: Sequence[str]) -> list[str]:
         """Returns the tags of each text, separated by spaces, one for each word."""
@@ -69,6 +105,10 @@ class Tagger(Labeler):
 
     def tag(self, texts: Sequence[str]) -> list[Tagged]:
         """Splits each text into words at ASCII white space; returns the words and their tags."""
+        return self.tag_with(texts, [self._penalty])[0]
+
+    def tag_with(self, texts: Sequence[str], penalties: Sequence[float]) -> list[list[Tagged]]:
+        """Returns what `tag` returns with each of several penalties for the tag O."""
         check_is_list("texts", texts)
         pieces: list[WordTokens] = []
         text_of_piece: list[int] = []
@@ -77,17 +117,25 @@ class Tagger(Labeler):
             for piece in _split(tokens, self._max_length):
                 pieces.append(piece)
                 text_of_piece.append(number)
-        tags: list[list[str]] = [[] for _ in texts]
+        tags: list[list[list[str]]] = [[[] for _ in texts] for _ in penalties]
         predicted = predict_by_length(
-            pieces, self._predict, self._batch_size, length=lambda piece: len(piece.ids)
+            pieces,
+            functools.partial(self._predict, penalties),
+            self._batch_size,
+            length=lambda piece: len(piece.ids),
         )
         for number, piece_tags in zip(text_of_piece, predicted, strict=True):
-            tags[number] += piece_tags
+            for rows_of_penalty, row in zip(tags, piece_tags, strict=True):
+                rows_of_penalty[number] += row
+        words = [tuple(words_of(text)) for text in texts]
         return [
-            Tagged(tuple(words_of(text)), tuple(row)) for text, row in zip(texts, tags, strict=True)
+            [Tagged(*pair) for pair in zip(words, map(tuple, rows_of_penalty), strict=True)]
+            for rows_of_penalty in tags
         ]
 
-    def _predict(self, pieces: list[WordTokens]) -> Iterator[list[str]]:
+    def _predict(
+        self, penalties: Sequence[float], pieces: list[WordTokens]
+    ) -> Iterator[list[list[str]]]:
         source = backend.padded([[*piece.ids, EOS_ID] for piece in pieces], self._batch_size)
         begins = np.zeros_like(source)  # (B, S)
         for row, piece in enumerate(pieces):
@@ -95,9 +143,11 @@ class Tagger(Labeler):
         arrays = [source, begins]
         if self._reads_characters:
             arrays.append(padded_characters(pieces, source.shape))
-        tags = keras.ops.convert_to_numpy(self._tags(*arrays))
+        tags = keras.ops.convert_to_numpy(self._tags(np.array(penalties), *arrays))
         for row, piece in enumerate(pieces):
-            yield [self._labels.names[tags[row, step]] for step in piece.begins]
+            yield [
+                [self._labels.names[tag] for tag in chosen[row, piece.begins]] for chosen in tags
+            ]
 
 
 def _split(tokens: WordTokens, length: int) -> Iterator[WordTokens]:

@@ -45,6 +45,8 @@ class TextTagger(FunctionalModel):
     Returns:
         Dict of float32 `logits` `(B, S, N)`, and int32 `tags` `(B, S)`, 0 where no word begins.
 
+    To change the logits before the tags are chosen, as `Tagger` does, pass them to `decode`.
+
     The training loss of a model with `crf=True` is the negative of
     `model.field.log_likelihood(logits, tags, begins)`.
 
@@ -85,10 +87,7 @@ class TextTagger(FunctionalModel):
         begins = ops.logical_and(inputs["begins"], ops.not_equal(inputs["source"], 0))
         logits = to_logits(encoder.output["steps"], num_tags, args, seed)
         field = ConditionalRandomField(dtype=args.dtype, name="field") if crf else None
-        if field is not None:
-            tags = field(logits, inputs_mask=begins)
-        else:
-            tags = ops.where(begins, ops.cast(ops.argmax(logits, axis=-1), "int32"), 0)
+        tags = _best_tags(field, logits, begins)
         # The tags have no mask, because Keras fails on a mask of a tensor `(B, S)`.
         logits = AttachMask(name="masked_logits")(logits, mask=begins)
         super().__init__(inputs=inputs, outputs={"logits": logits, "tags": tags}, **kwargs)
@@ -104,3 +103,13 @@ class TextTagger(FunctionalModel):
     def field(self) -> Any:
         """The `ConditionalRandomField` whose log-likelihood is the training loss, or None."""
         return self._parts.field
+
+    def decode(self, logits: Any, begins: Any) -> Any:
+        """Returns the best tags, int32 `(B, S)`, for logits `(B, S, N)`; 0 where no word begins."""
+        return _best_tags(self.field, logits, begins)
+
+
+def _best_tags(field: Any, logits: Any, begins: Any) -> Any:
+    if field is not None:
+        return field(logits, inputs_mask=begins)
+    return ops.where(begins, ops.cast(ops.argmax(logits, axis=-1), "int32"), 0)

@@ -105,7 +105,7 @@ def _select_steps(run: Run, count: int, of: str) -> list[int]:
 def _mean_fitted_values(run: Run, steps: Sequence[int]) -> dict[str, float]:
     """Returns the means of the values that validations fitted to the outputs of a model."""
     means = {}
-    for name in ("temperature", "threshold"):
+    for name in ("temperature", "threshold", "outside_penalty"):
         values = run.logs.validation_values(name)
         if found := [values[step] for step in steps if step in values]:
             means[name] = sum(found) / len(found)

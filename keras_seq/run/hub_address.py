@@ -104,7 +104,7 @@ def explain(error: Exception) -> str:
     """Returns one line about an error of huggingface_hub."""
     kind = type(error).__name__
     if kind in ("RepositoryNotFoundError", "RevisionNotFoundError"):
-        return "no such repository or revision; to see a private one, log in by `hf auth login`"
+        return "no such repository or revision; to see a private one, log in with `hf auth login`"
     if kind in ("LocalEntryNotFoundError", "ConnectError", "ConnectTimeout"):
         return "the Hub cannot be reached"
     lines = str(error).strip().splitlines() or [kind]

@@ -79,7 +79,7 @@ def read_index(path: Path) -> dict[str, PretrainedModel]:
     """Reads the models of an index by name, or raises InputError."""
     if not path.exists():
         raise InputError(
-            f"{path}: no such file: build the models by `python {SCRIPT} {path.parent}`, or name "
+            f"{path}: no such file: build the models with `python {SCRIPT} {path.parent}`, or name "
             f"another folder in {VARIABLE}"
         )
     try:

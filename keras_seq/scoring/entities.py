@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from .counts import Counts, counts_table
 from .labels import LabelScores, label_scores
 
+# The tag of words outside entities.
+OUTSIDE = "O"
 _TAG = re.compile(r"(?P<place>[BIES])-(?P<kind>.+)", re.DOTALL)
 
 
@@ -31,7 +33,7 @@ def are_entity_tags(tags: Iterable[str]) -> bool:
     >>> are_entity_tags(["O", "B-place", "I-place"]), are_entity_tags(["NOUN", "VERB"])
     (True, False)
     """
-    others = [tag for tag in tags if tag != "O"]
+    others = [tag for tag in tags if tag != OUTSIDE]
     return bool(others) and all(_TAG.fullmatch(tag) for tag in others)
 
 

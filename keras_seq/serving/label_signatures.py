@@ -6,6 +6,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from keras_seq.scoring.entities import OUTSIDE
 from keras_seq.serving.signature_module import signature, valid_ids, with_end_token
 from keras_seq.serving.text_graph import TextGraph
 from keras_seq.serving.word_piece_graph import text_graph
@@ -88,9 +89,14 @@ def label_signatures(
 
 
 def tag_signatures(
-    model: Any, tokenizer: Tokenizer, labels: Labels, max_length: int, max_characters: int
+    model: Any,
+    tokenizer: Tokenizer,
+    labels: Labels,
+    max_length: int,
+    max_characters: int,
+    outside_penalty: float = 0.0,
 ) -> dict[str, Any]:
-    """Builds the signatures of a tagger.
+    """Builds the signatures of a tagger; `outside_penalty` is that of `Tagger`.
 
     Each signature accepts any number B of rows:
 
@@ -102,6 +108,7 @@ def tag_signatures(
     Texts are truncated as in `label_signatures`; words beyond `max_length` tokens have no tag.
     """
     vocabulary_size = tokenizer.vocabulary_size
+    penalties = tf.constant([outside_penalty * (name == OUTSIDE) for name in labels.names])
 
     reads_characters = "characters" in model.input
     inputs: dict[str, Any] = {"ids": (2, tf.int32), "begins": (2, tf.bool)}
@@ -115,7 +122,9 @@ def tag_signatures(
         arrays = {"source": source, "begins": tf.pad(begins, [[0, 0], [0, added]])}
         if reads_characters:
             arrays["characters"] = tf.pad(characters, [[0, 0], [0, added], [0, 0]])
-        tags = model(arrays, training=False)["tags"]
+        logits = tf.cast(model(arrays, training=False)["logits"], tf.float32)
+        begins = arrays["begins"] & (arrays["source"] != 0)
+        tags = model.decode(logits - penalties, begins)
         return tf.gather(tf.constant(labels.names), tags[:, :steps])  # (B, S)
 
     @signature(**inputs)

@@ -98,8 +98,7 @@ def _model_of_symbols(shape: CorpusShape, family: str) -> dict[str, Any]:
         if shape.pairs > MOST_PAIRS_OF_SYMBOLS:
             values |= {"units": 128, "feedforward_units": 512}
         if shape.inflected:
-            # One model, because words with features are longer, so that an update takes more time.
-            values |= {"copy": True, "feature_encoder": "linear", "members": 1}
+            values |= {"copy": True, "feature_encoder": "linear"}
     return values
 
 

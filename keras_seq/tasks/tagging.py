@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -51,6 +52,7 @@ class Tagging(LabelTask):
         return TaggingObjective(settings)
 
     def evaluation(self, run: Run, model: Any, train_model: Any, resumed: str | None) -> Any:
+        from keras_seq.inference.outside_penalty import fit_outside_penalty
         from keras_seq.inference.tagger import Tagger
         from keras_seq.scoring import are_entity_tags
         from keras_seq.training.label_objectives import make_label_loss
@@ -70,8 +72,13 @@ class Tagging(LabelTask):
         def predict(
             texts: Sequence[str], references: Sequence[str]
         ) -> tuple[list[str], dict[str, float]]:
-            answers = tagger(texts)
-            return answers, _scores(references, answers)
+            if monitor != "entity_f1":
+                answers = tagger(texts)
+                return answers, _scores(references, answers)
+            rows = [words_of(line) for line in references]
+            penalty, tags = fit_outside_penalty(tagger, texts, rows)
+            answers = [" ".join(row) for row in tags]
+            return answers, _scores(references, answers) | {"outside_penalty": penalty}
 
         return LabelEvaluation(run, loss, predict, monitor)
 
@@ -128,9 +135,11 @@ class TaggingExporter(LabelExporter):
         ]
 
     def module(self, model: Any) -> Any:
+        from keras_seq.inference.tagger import outside_penalty_of
         from keras_seq.serving.label_signatures import tag_signatures
 
-        return self._module(model, tag_signatures)
+        penalty = outside_penalty_of(self._run)
+        return self._module(model, functools.partial(tag_signatures, outside_penalty=penalty))
 
     def encode(self, texts: Sequence[str]) -> dict[str, list[Any]]:
         rows = self._words(texts)

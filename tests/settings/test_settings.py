@@ -326,7 +326,7 @@ def test_the_model_of_symbols_follows_the_size_and_the_features():
     assert model_of(800, inflected=True) == {
         "copy": True,
         "feature_encoder": "linear",
-        "members": 1,
+        "members": 2,
     }
     # Recurrent models read features as tokens.
     assert model_of(800, "rnn", inflected=True) == {"members": 4}
