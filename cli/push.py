@@ -27,7 +27,7 @@ def push(
 ) -> None:
     """Upload the model of a run to the Hugging Face Hub.
 
-    The text of the training is not uploaded. Log in first by `hf auth login`, or set HF_TOKEN.
+    The text of the training is not uploaded. Log in first with `hf auth login`, or set HF_TOKEN.
     """
     from keras_seq.run.sharing import push as push_run
 

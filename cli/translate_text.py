@@ -1,4 +1,4 @@
-"""Translation of one text by `keras-seq translate`, with formatted output and pictures."""
+"""Translation of one text with `keras-seq translate`, with formatted output and pictures."""
 
 from __future__ import annotations
 
