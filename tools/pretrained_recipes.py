@@ -134,7 +134,7 @@ RECIPES = {
         "wnut17",
     ),
     "shakespeare": Recipe(
-        "text in the style of plays, one character after another",
+        "text in the style of Shakespeare's plays, letter by letter",
         "tiny Shakespeare, 1 MB",
         "public domain",
         "https://github.com/karpathy/char-rnn",
