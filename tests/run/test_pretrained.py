@@ -118,7 +118,7 @@ def test_a_missing_directory_is_reported_with_the_command_that_builds_it(folder)
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (None, "no such file: build the models by"),
+        (None, "no such file: build the models with"),
         ('{"dates": {"task": "x"}}', "not an index of trained models"),
         ('{"dates": 1}', "not an index of trained models"),
         ("[", "not valid JSON"),
