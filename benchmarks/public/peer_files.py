@@ -10,7 +10,7 @@ import pathlib
 import time
 from collections.abc import Sequence
 
-# The files of which a script predicts the answers, after one training.
+# After one training, a script predicts the answers for these files.
 PREDICTED = ("dev", "test")
 
 

@@ -31,7 +31,7 @@ SMALL_TRANSLATOR = (
 
 
 class Predictions(NamedTuple):
-    """What a system predicts of a file.
+    """Predictions of a system for a file.
 
     Attributes:
         lines: Predicted lines; none if the system scores the text itself.
@@ -55,8 +55,8 @@ def predict(
 ) -> Predictions:
     """Predicts the part "dev" or "test" of a task, after training unless the system is trained.
 
-    `work` is the folder of the system with this seed; other systems have folders beside it. Raises
-    `environments.SkippedError` if the system cannot take part.
+    `work` is the folder of the system with this seed; the folders of other systems are next to it.
+    Raises `environments.SkippedError` if the system cannot take part.
     """
     work.mkdir(parents=True, exist_ok=True)
     ours = work if system == OURS else work.with_name(folder(task, OURS, seed))
