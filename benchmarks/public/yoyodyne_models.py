@@ -1,8 +1,11 @@
-"""Models of yoyodyne with the settings of its own recorded results: KIND WORK SEED ARCHITECTURE.
+"""Models of yoyodyne with the settings of its own recorded results.
+
+    python yoyodyne_models.py KIND WORK SEED ARCHITECTURE MINUTES
 
 Batches of 100 pairs, Adam with a rate of 0.01, label smoothing 0.1, dropout 0.2, at most 50 epochs,
 early stopping after 10 epochs without a lower validation loss, the checkpoint of the best
-validation accuracy, greedy decoding. Features have an encoder of their own.
+validation accuracy, greedy decoding. Features have an encoder of their own. A training that has
+used MINUTES of processor time ends with its epoch.
 """
 
 import json
@@ -61,7 +64,7 @@ def write(path: pathlib.Path, values: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    work, seed, architecture = pathlib.Path(sys.argv[2]), sys.argv[3], sys.argv[4]
+    work, seed, architecture, minutes = pathlib.Path(sys.argv[2]), *sys.argv[3:]
     train = peer_files.read(work, "train")
     has_features = len(train[0]) > 2
     files = [
@@ -70,8 +73,9 @@ def main() -> None:
         f"--model={write(work / 'model.yaml', model(architecture, has_features))}",
     ]
     stop = node("lightning.pytorch.callbacks.EarlyStopping", monitor="val_loss", patience=10)
+    limit = node("processor_limit.ProcessorLimit", minutes=float(minutes))
     trainer = {
-        "callbacks": [stop],
+        "callbacks": [stop, limit],
         "gradient_clip_val": 3,
         "max_epochs": 50,
         "accelerator": "cpu",
