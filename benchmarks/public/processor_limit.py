@@ -9,7 +9,10 @@ from lightning.pytorch.callbacks import Callback
 
 
 class ProcessorLimit(Callback):
-    """Stops after the epoch in which the process has used `minutes` of processor time."""
+    """Stops after the epoch in which the process has used `minutes` of processor time.
+
+    The callback `Timer` of Lightning measures wall time, which depends on other work.
+    """
 
     def __init__(self, minutes: float) -> None:
         self.minutes = minutes

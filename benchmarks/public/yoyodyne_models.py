@@ -1,11 +1,11 @@
-"""Models of yoyodyne with the settings of its own recorded results.
+"""Models of yoyodyne with the settings of its published results.
 
     python yoyodyne_models.py KIND WORK SEED ARCHITECTURE MINUTES
 
 Batches of 100 pairs, Adam with a rate of 0.01, label smoothing 0.1, dropout 0.2, at most 50 epochs,
 early stopping after 10 epochs without a lower validation loss, the checkpoint of the best
-validation accuracy, greedy decoding. Features have an encoder of their own. A training that has
-used MINUTES of processor time ends with its epoch.
+validation accuracy, greedy decoding. Features have a separate encoder. The training stops after the
+epoch in which it has used MINUTES of processor time.
 """
 
 import json

@@ -67,7 +67,7 @@ def in_proportion(shape: CorpusShape, family: str) -> dict[str, Any]:
     >>> values["training"]["max_epochs"], values["training"]["warmup_steps"]
     (27, 45)
     """
-    # A form depends on its features, and a joined pair has those of two forms.
+    # A joined pair would mix the features of two forms.
     added = _by_size(_CONCATENATION, shape.pairs) if shape.symbols and not shape.inflected else 0.0
     # A joined pair is as long as two pairs.
     tokens = shape.pairs * (shape.tokens + 1) * (1 + 2 * added)

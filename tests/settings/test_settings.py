@@ -328,7 +328,7 @@ def test_the_model_of_symbols_follows_the_size_and_the_features():
         "feature_encoder": "linear",
         "members": 2,
     }
-    # A joined pair would have the features of two forms.
+    # A joined pair would mix the features of two forms.
     assert "data" in in_proportion(symbols(800), "transformer")
     assert "data" not in in_proportion(symbols(800)._replace(inflected=True), "transformer")
     # Recurrent models read features as tokens.
