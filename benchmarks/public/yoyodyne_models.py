@@ -10,6 +10,7 @@ epoch in which it has used MINUTES of processor time.
 
 import json
 import pathlib
+import shutil
 import sys
 from typing import Any
 
@@ -65,6 +66,8 @@ def write(path: pathlib.Path, values: dict[str, Any]) -> str:
 
 def main() -> None:
     work, seed, architecture, minutes = pathlib.Path(sys.argv[2]), *sys.argv[3:]
+    # Of a training that was interrupted.
+    shutil.rmtree(work / "models", ignore_errors=True)
     train = peer_files.read(work, "train")
     has_features = len(train[0]) > 2
     files = [
