@@ -104,6 +104,20 @@ def _no_gradients_kept() -> Iterator[None]:
         gc.freeze()
 
 
+@pytest.fixture
+def without_graphs() -> Iterator[None]:
+    """Runs TensorFlow without compiled graphs, for tests that only ask if a command runs.
+
+    A command of a page computes for a second, and its graphs would take several. The tests of the
+    parts that the command uses run with graphs. Exports need them.
+    """
+    import tensorflow as tf
+
+    tf.config.run_functions_eagerly(True)
+    yield
+    tf.config.run_functions_eagerly(False)
+
+
 @dataclass(frozen=True)
 class Outcome:
     """The result of a command: exit code, stdout and stderr."""

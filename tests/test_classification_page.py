@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from label_runs import labeled_lines, tagged_lines, write_lines
 
-pytestmark = pytest.mark.docs
+pytestmark = [pytest.mark.docs, pytest.mark.usefixtures("without_graphs")]
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "classification.md"
 SMALL = {"training.max_steps": 1, "training.sample_count": 1, "model.embedding_units": 8}

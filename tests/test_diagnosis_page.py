@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.docs
+pytestmark = [pytest.mark.docs, pytest.mark.usefixtures("without_graphs")]
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "diagnosis.md"
 

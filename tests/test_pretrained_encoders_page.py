@@ -12,7 +12,7 @@ from label_runs import labeled_lines, write_lines
 
 from keras_seq.text.dates import date_pairs
 
-pytestmark = pytest.mark.docs
+pytestmark = [pytest.mark.docs, pytest.mark.usefixtures("without_graphs")]
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "pretrained-encoders.md"
 SMALL = {"training.max_steps": 1, "training.sample_count": 1}

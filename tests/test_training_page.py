@@ -17,7 +17,7 @@ import safetensors.numpy
 
 from keras_seq.settings import PRESETS, Settings
 
-pytestmark = pytest.mark.docs
+pytestmark = [pytest.mark.docs, pytest.mark.usefixtures("without_graphs")]
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "training.md"

@@ -11,8 +11,13 @@ import time
 import warnings
 from pathlib import Path
 
-import keras
 import numpy as np
+
+from keras_seq_cli.optional_imports import without_optional_packages
+
+with without_optional_packages():
+    # Otherwise Keras imports packages that this script does not use, which takes seconds.
+    import keras
 
 import keras_seq.storage.checkpoints.directory as checkpoint_directory
 import keras_seq.storage.checkpoints.store as checkpoints

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import queue
+import re
 import subprocess
 import sys
 import threading
@@ -87,6 +88,8 @@ def unoptimized(import_quietly):
     return imported
 quiet.import_quietly = unoptimized(quiet.import_quietly)
 """
+# Without the optional packages that Keras imports where they are installed, as the command does.
+_IMPORT_QUICKLY = "quiet.import_quietly('keras_seq.training', lambda: None)\n"
 _SHARE_CORES = (
     "from keras_seq.runtime.threads import configure_training_threads; configure_training_threads()"
 )
@@ -116,6 +119,7 @@ class Training:
     """A running `keras-seq train` process, which executes the Python code in `code` first."""
 
     def __init__(self, arguments: list[str], code: str = "") -> None:
+        code = re.sub(r"^(?=(import|from) keras_seq)", _IMPORT_QUICKLY, code, count=1, flags=re.M)
         if code and "--devices" not in arguments and "--hosts" not in arguments:
             # The command sets the threads before it imports TensorFlow, and `code` may import it.
             code = f"{_SHARE_CORES}\n{code}"

@@ -12,8 +12,6 @@ from keras_seq.layers.attention.attention_decoder import AttentionDecoder
 from keras_seq.layers.attention.bahdanau_attention import BahdanauAttention
 from keras_seq.layers.attention.luong_attention import LuongAttention
 
-pytestmark = pytest.mark.jax
-
 LENGTHS = (5, 3, 1)
 MASK = np.arange(5)[None] < np.array(LENGTHS)[:, None]
 INPUTS, VALUES, UNITS, STEPS = 3, 6, 4, 4

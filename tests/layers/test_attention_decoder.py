@@ -10,8 +10,6 @@ from keras import ops
 
 from keras_seq import layers
 
-pytestmark = pytest.mark.jax
-
 LENGTHS = (5, 3, 1)
 MASK = np.arange(5)[None] < np.array(LENGTHS)[:, None]
 INPUTS, VALUES, UNITS, STEPS = 3, 6, 4, 4

@@ -8,8 +8,6 @@ from keras import ops
 
 from keras_seq.layers.attention.bahdanau_attention import BahdanauAttention
 
-pytestmark = pytest.mark.jax
-
 LENGTHS = (5, 3, 1)
 MASK = np.arange(5)[None] < np.array(LENGTHS)[:, None]
 

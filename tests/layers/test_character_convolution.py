@@ -7,8 +7,6 @@ from keras import ops
 
 from keras_seq.layers import CharacterConvolution
 
-pytestmark = pytest.mark.jax
-
 # A long word, a word shorter than the widest window, a word of one letter, and no word.
 WORDS = np.array([[[5, 2, 5, 7, 3], [9, 4, 0, 0, 0], [6, 0, 0, 0, 0], [0, 0, 0, 0, 0]]], "int32")
 

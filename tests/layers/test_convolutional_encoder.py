@@ -14,8 +14,6 @@ from keras_seq.layers import (
     TokenEmbedding,
 )
 
-pytestmark = pytest.mark.jax
-
 LENGTHS = (6, 4, 1)
 MASK = np.arange(6)[None] < np.array(LENGTHS)[:, None]
 INPUTS = np.random.default_rng(0).normal(size=(3, 6, 5)).astype("float32")

@@ -9,8 +9,6 @@ from keras import ops
 
 from keras_seq.layers import TransformerDecoderBlock, beam_cache_mask, update_ancestors
 
-pytestmark = pytest.mark.jax
-
 HEADS, FEATURES, MEMORY_FEATURES, STEPS, SOURCE_STEPS = 2, 6, 4, 5, 4
 SIZE = FEATURES // HEADS
 LENGTHS, SOURCE_LENGTHS = (5, 3, 1), (2, 4, 1)

@@ -9,8 +9,6 @@ from keras import ops
 
 from keras_seq.layers import RelativePosition, RotaryPosition, TransformerEncoderBlock
 
-pytestmark = pytest.mark.jax
-
 HEADS, FEATURES, STEPS = 2, 6, 5
 LENGTHS = (5, 3, 1)
 MASK = np.arange(STEPS)[None] < np.array(LENGTHS)[:, None]

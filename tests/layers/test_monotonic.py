@@ -9,8 +9,6 @@ from keras import ops
 
 from keras_seq.layers.attention.monotonic import monotonic_attention
 
-pytestmark = pytest.mark.jax
-
 
 def numpy_of(tensor):
     return np.asarray(ops.convert_to_numpy(tensor))

@@ -10,8 +10,6 @@ from keras import ops
 from keras_seq.layers.attention.bahdanau_monotonic_attention import BahdanauMonotonicAttention
 from keras_seq.layers.attention.luong_monotonic_attention import LuongMonotonicAttention
 
-pytestmark = pytest.mark.jax
-
 LENGTHS = (5, 3, 1)
 MASK = np.arange(5)[None] < np.array(LENGTHS)[:, None]
 STEPS = 3

@@ -9,8 +9,6 @@ from keras import ops
 
 from keras_seq.layers import LinearBiases, MultiHeadCrossAttention, RotaryPosition
 
-pytestmark = pytest.mark.jax
-
 HEADS, FEATURES, VALUE_FEATURES, STEPS, SOURCE_STEPS = 2, 6, 4, 3, 5
 SIZE = FEATURES // HEADS
 LENGTHS = (5, 3, 1)

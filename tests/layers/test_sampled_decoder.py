@@ -17,8 +17,6 @@ from keras_seq.layers import (
     TrainingSampler,
 )
 
-pytestmark = pytest.mark.jax
-
 B, S, T, E, D, U, V = 3, 5, 4, 6, 4, 8, 11
 START, END = 2, 3
 MASK = np.arange(S)[None] < np.array([[5], [3], [1]])

@@ -9,8 +9,6 @@ from keras import ops
 from keras_seq.layers import WordFormEmbedding
 from keras_seq.text import word_characters
 
-pytestmark = pytest.mark.jax
-
 WORDS = ["Dog", "x", "McDonald's", "3rd", "ÉCOLES", "straße", "東京", "a😀", "İx", "-", ""]
 
 

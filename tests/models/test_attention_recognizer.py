@@ -11,8 +11,6 @@ from reference_attention import location_attend
 from keras_seq.models import AttentionRecognizer
 from keras_seq.search import beam_search, forced_scores, sample
 
-pytestmark = pytest.mark.jax
-
 VOCABULARY = 12
 SMALL = {
     "embedding_units": 6,

@@ -5,8 +5,6 @@ import pytest
 
 from keras_seq.models import BackboneSeq2Seq, BackboneTextEncoder, TextClassifier
 
-pytestmark = pytest.mark.jax
-
 SIZES = {"num_layers": 1, "units": 8, "feedforward_units": 16, "num_heads": 2, "positions": 8}
 
 

@@ -16,8 +16,6 @@ from keras_seq.models import (
     TransformerTextEncoder,
 )
 
-pytestmark = pytest.mark.jax
-
 VOCABULARY, CLASSES = 12, 3
 # Full, padded, and a single token.
 SOURCE = np.array([[4, 5, 11, 4, 9], [7, 6, 0, 0, 0], [8, 0, 0, 0, 0]], "int32")

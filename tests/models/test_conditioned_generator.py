@@ -16,8 +16,6 @@ from plain_search import (
 from keras_seq.models import ConditionedGenerator, Ensemble
 from keras_seq.search import beam_search, forced_scores, sample
 
-pytestmark = pytest.mark.jax
-
 VOCABULARY, LIMIT = 9, 5
 # 2 starts a target.
 TARGET = np.array([[2, 4, 4, 0], [2, 8, 7, 6], [2, 0, 0, 0]], "int32")

@@ -15,8 +15,6 @@ from keras_seq.losses import CTCLoss
 from keras_seq.models import CTCRecognizer
 from keras_seq.storage.checkpoints import CheckpointStore
 
-pytestmark = pytest.mark.jax
-
 LENGTHS = [9, 6, 1]
 
 

@@ -10,8 +10,6 @@ from keras import ops
 from keras_seq.models import RecurrentLanguageModel, TransformerLanguageModel
 from keras_seq.search import beam_search, forced_scores
 
-pytestmark = pytest.mark.jax
-
 VOCABULARY = 12
 SIZES = {"num_layers": 2, "units": 8, "feedforward_units": 10, "num_heads": 2}
 # 2 starts a target.

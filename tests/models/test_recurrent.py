@@ -9,8 +9,6 @@ from keras import ops
 
 from keras_seq.models.recurrent import RecurrentSeq2Seq
 
-pytestmark = pytest.mark.jax
-
 VOCABULARY = 12
 OPTIONS = {
     "encoder": "recurrent",

@@ -12,8 +12,6 @@ from keras import ops
 from keras_seq.models import RecurrentTextEncoder, TextTagger, TransformerTextEncoder
 from keras_seq.models.call_method import CallMethod
 
-pytestmark = pytest.mark.jax
-
 VOCABULARY, TAGS = 12, 3
 SOURCE = np.array([[4, 5, 11, 4, 9], [7, 6, 3, 0, 0], [8, 0, 0, 0, 0]], "int32")
 # Words of one token and of two; the last begins in padding, which counts for nothing.

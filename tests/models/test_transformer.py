@@ -13,8 +13,6 @@ from keras import ops
 from keras_seq.losses import SequenceCrossEntropy
 from keras_seq.models import Transformer
 
-pytestmark = pytest.mark.jax
-
 HEADS, VOCABULARY = 2, 12
 SIZES = {
     "num_encoder_layers": 2,

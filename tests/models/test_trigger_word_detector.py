@@ -11,8 +11,6 @@ from keras import ops
 from keras_seq.layers import LogMelSpectrogram
 from keras_seq.models import TriggerWordDetector
 
-pytestmark = pytest.mark.jax
-
 STEP = 40
 
 

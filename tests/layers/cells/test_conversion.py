@@ -8,8 +8,6 @@ from keras import ops
 
 from keras_seq.layers import RNN, GRUCell, LayerNormSimpleRNNCell, LSTMCell
 
-pytestmark = pytest.mark.jax
-
 INPUTS = np.random.default_rng(0).normal(size=(3, 5, 3)).astype("float32")
 MASK = np.arange(5) < np.array([5, 3, 1])[:, None]
 THEIRS = {
