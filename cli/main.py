@@ -21,6 +21,7 @@ from keras_seq_cli.export import export
 from keras_seq_cli.generate import generate
 from keras_seq_cli.interpolate import interpolate
 from keras_seq_cli.likelihood import likelihood
+from keras_seq_cli.plugin_option import with_plugins
 from keras_seq_cli.prepare import prepare
 from keras_seq_cli.pull import pull
 from keras_seq_cli.push import push
@@ -47,8 +48,11 @@ COMMANDS = (
     evaluate, report, score, likelihood, diagnose, prepare, average, export, serve, push, pull,
     demo,
 )  # fmt: skip
+# Commands that read no settings and no run.
+WITHOUT_PLUGINS = (score, pull, demo)
 for command in COMMANDS:
-    app.command(no_args_is_help=command is not demo)(command)
+    made = command if command in WITHOUT_PLUGINS else with_plugins(command)
+    app.command(no_args_is_help=command is not demo)(made)
 app.add_typer(vectors, name="vectors")
 
 

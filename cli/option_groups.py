@@ -43,6 +43,28 @@ def replace_argument(
     return with_options
 
 
+def add_option(
+    command: Callable[..., None], added: inspect.Parameter, use: Callable[[Any], None]
+) -> Callable[..., None]:
+    """Returns a command with one more option, whose value `use` gets before the command runs."""
+    signature = inspect.signature(command)
+    hints = typing.get_type_hints(command, include_extras=True)
+
+    @functools.wraps(command)
+    def with_option(**values: Any) -> None:
+        use(values.pop(added.name))
+        command(**values)
+
+    parameters = [
+        parameter.replace(annotation=hints.get(name, parameter.annotation))
+        for name, parameter in signature.parameters.items()
+    ]
+    wrapper: Any = with_option
+    wrapper.__signature__ = signature.replace(parameters=[*parameters, added])
+    wrapper.__annotations__ = {one.name: one.annotation for one in (*parameters, added)}
+    return with_option
+
+
 def option(name: str, annotation: Any, default: Any = None) -> inspect.Parameter:
     """Returns a function parameter that defines a command option."""
     return inspect.Parameter(

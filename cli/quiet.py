@@ -30,20 +30,41 @@ def import_quietly(name: str, initialize: Callable[[], None] | None = None) -> A
         name: Name of the module.
         initialize: Function that initializes the backend; by default, a Keras operation is run.
     """
-    level = os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     imported = "keras" in sys.modules
-    with contextlib.nullcontext() if level == "0" or imported else without_log_lines():
-        if imported:
+    with _quiet():
+        with fast_import():
             module = importlib.import_module(name)
-        else:
-            with without_optional_packages(), _without_garbage_collection():
-                module = importlib.import_module(name)
         if initialize is not None:
             initialize()
         elif "keras" in sys.modules and not imported:
             # Run one operation now, because the first operation writes log lines about devices.
             sys.modules["keras"].ops.zeros(1)
     return module
+
+
+def _quiet() -> contextlib.AbstractContextManager[None]:
+    level = os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    # Log lines appear when Keras is imported.
+    if level == "0" or "keras" in sys.modules:
+        return contextlib.nullcontext()
+    return without_log_lines()
+
+
+@contextlib.contextmanager
+def quiet_import() -> Iterator[None]:
+    """Hides log lines and speeds up the import of Keras within this context."""
+    with _quiet(), fast_import():
+        yield
+
+
+@contextlib.contextmanager
+def fast_import() -> Iterator[None]:
+    """Speeds up the import of Keras within this context."""
+    if "keras" in sys.modules:
+        yield
+        return
+    with without_optional_packages(), _without_garbage_collection():
+        yield
 
 
 @contextlib.contextmanager

@@ -39,6 +39,11 @@ _NAMES = {
     "generate": "search",
     "load_settings": "settings",
     "push": "run.sharing",
+    "register_callback": "plugins",
+    "register_family": "plugins",
+    "register_loss": "plugins",
+    "register_metric": "plugins",
+    "register_task": "plugins",
     "report": "analysis.reports.reporting",
     "score": "scoring",
     "train": "training",
@@ -60,6 +65,7 @@ if TYPE_CHECKING:
     from keras_seq import losses as losses
     from keras_seq import metrics as metrics
     from keras_seq import models as models
+    from keras_seq import plugins as plugins
     from keras_seq import preparation as preparation
     from keras_seq import pretrained as pretrained
     from keras_seq import run as run
@@ -88,6 +94,11 @@ if TYPE_CHECKING:
     from keras_seq.evaluation.evaluating import evaluate as evaluate
     from keras_seq.inference.likelihood import LikelihoodScorer as LikelihoodScorer
     from keras_seq.inference.translator import translate as translate
+    from keras_seq.plugins import register_callback as register_callback
+    from keras_seq.plugins import register_family as register_family
+    from keras_seq.plugins import register_loss as register_loss
+    from keras_seq.plugins import register_metric as register_metric
+    from keras_seq.plugins import register_task as register_task
     from keras_seq.run import Run as Run
     from keras_seq.run.sharing import push as push
     from keras_seq.runtime.devices import Devices as Devices

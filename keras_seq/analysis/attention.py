@@ -12,7 +12,7 @@ import numpy as np
 from keras_seq import backend
 from keras_seq.inference.hypothesis import Hypothesis
 from keras_seq.inference.predictor import encode_sources, predict_by_length
-from keras_seq.text import BOS_ID, EOS_ID, Tokenizer
+from keras_seq.text import BOS_ID, EOS_ID, InputError, Tokenizer
 
 # Maximum attention weights per batch (64 MB) of a model with 64 heads in all layers together.
 _WEIGHTS = 1 << 24
@@ -65,7 +65,7 @@ class AttentionExtractor:
         head: int | None = None,
     ) -> None:
         if not hasattr(model, "with_attention"):
-            raise ValueError(
+            raise InputError(
                 "`model` must be one model that offers `with_attention`, received "
                 f"{type(model).__name__}."
             )

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from keras_seq.evaluation.metrics import check_options, evaluation_metrics
+from keras_seq.evaluation.plugin_values import plugin_values
 from keras_seq.evaluation.values import Evaluation, TestSet
 from keras_seq.inference.predictor import check_pairs
 from keras_seq.run import Run
@@ -117,9 +118,15 @@ def evaluate_model(
     check_options(run, tokenize=tokenize, search=search)
     names = evaluation_metrics(run, metrics, list(zip(sources, references, strict=True)))
     resamples = (samples or _SAMPLES) if confidence else None
-    test = TestSet(run, model, sources, references, names, tokenize, resamples, search)
     task = TASKS[run.settings.task]
+    own = [name for name in names if name in task.metrics]
+    # A task computes at least one metric of its own.
+    computed = own or task.metrics[:1]
+    test = TestSet(run, model, sources, references, computed, tokenize, resamples, search)
     values, outputs, num_truncated = task.evaluate(test)
+    if others := [name for name in names if name not in own]:
+        values |= plugin_values(outputs or (), references, others, resamples)
+    values = {name: values[name] for name in names}
     # A copy of a run may lack the training text.
     baseline = task.baseline(test) if run.train_directory.exists() else None
     step = run.loaded_step or 0

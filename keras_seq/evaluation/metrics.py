@@ -7,7 +7,7 @@ from typing import Any
 
 from keras_seq.run import Run
 from keras_seq.scoring import bleu_tokenizer
-from keras_seq.settings import TASKS
+from keras_seq.settings import TASKS, metrics_of
 from keras_seq.text import InputError
 
 
@@ -20,10 +20,11 @@ def evaluation_metrics(
     checkpoint. Some metrics need special references, such as tags of entities.
     """
     task = TASKS[run.settings.task]
+    known = metrics_of(task)
     for name in requested:
-        if name not in task.metrics:
+        if name not in known:
             raise InputError(
-                f"metric {name!r}: expected one of {', '.join(task.metrics)}, because the task of "
+                f"metric {name!r}: expected one of {', '.join(known)}, because the task of "
                 f"{run.path} is {task.name!r}"
             )
     refused = task.refused_metrics(run, [reference for _, reference in examples])
@@ -35,8 +36,8 @@ def evaluation_metrics(
     # The metric that chose the best checkpoint; None during the training.
     result = (run.read_result() or {}).get("result")
     first = result.get("metric") if isinstance(result, dict) else None
-    known = [name for name in task.metrics if name not in refused]
-    return tuple(sorted(known, key=lambda name: name != first))
+    possible = [name for name in known if name not in refused]
+    return tuple(sorted(possible, key=lambda name: name != first))
 
 
 def check_options(

@@ -16,6 +16,15 @@ from keras_seq.settings.monitors import METRICS, MONITORS, TEXT_MONITORS
 from keras_seq.settings.presets import PRESETS, choose_preset
 from keras_seq.settings.score import ScoreSettings
 from keras_seq.settings.search import SearchSettings
+from keras_seq.settings.section import (
+    ModelSection,
+    a_choice,
+    a_family,
+    a_number,
+    a_share,
+    a_text,
+    as_list,
+)
 from keras_seq.settings.sequence_models import RecurrentSettings, TransformerSettings
 from keras_seq.settings.settings import Settings, setting_keys
 from keras_seq.settings.small_corpus import (
@@ -24,14 +33,13 @@ from keras_seq.settings.small_corpus import (
     in_proportion_to_sounds,
     in_proportion_to_texts,
 )
-from keras_seq.settings.tasks import TASKS
+from keras_seq.settings.tasks import TASKS, metrics_of, monitors_of
 from keras_seq.settings.tokenizer import (
     SIDES,
     SUBWORDS,
     Side,
     TokenizerSettings,
     VocabularySettings,
-    as_list,
 )
 from keras_seq.settings.toml import MAX_FILE_BYTES
 from keras_seq.settings.training import TrainingSettings
@@ -52,6 +60,7 @@ __all__ = [
     "BackboneSettings",
     "CorpusShape",
     "DataSettings",
+    "ModelSection",
     "RecurrentSettings",
     "ScoreSettings",
     "SearchSettings",
@@ -62,6 +71,11 @@ __all__ = [
     "TrainingSettings",
     "TransformerSettings",
     "VocabularySettings",
+    "a_choice",
+    "a_family",
+    "a_number",
+    "a_share",
+    "a_text",
     "as_list",
     "choose_preset",
     "in_proportion",
@@ -69,6 +83,8 @@ __all__ = [
     "in_proportion_to_texts",
     "is_known_by_name",
     "load_settings",
+    "metrics_of",
+    "monitors_of",
     "preset_directory",
     "read_backbone",
     "setting_keys",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from keras_seq.settings.errors import choices
-from keras_seq.settings.families import FAMILIES
+from keras_seq.settings.families import FAMILIES, families_of
 from keras_seq.settings.hub_models import BackboneSeq2SeqSettings, BackboneSettings
 from keras_seq.settings.sequence_models import TransformerSettings
 from keras_seq.settings.tasks import TASKS, check_task_settings
@@ -31,6 +31,7 @@ def check_combinations(settings: Any) -> None:
             },
             f"model.members {members}",
         )
+    _check_loss(settings)
     _check_guided_alignment(settings)
     _check_positions(settings)
     _check_carried_states(settings)
@@ -47,7 +48,7 @@ def _require(training: Any, expected: dict[str, Any], reason: str) -> None:
 
 
 def _check_task(settings: Any) -> None:
-    families = TASKS[settings.task].families
+    families = families_of(TASKS[settings.task])
     if settings.model.family not in families:
         raise ValueError(
             f"model.family: received {settings.model.family!r}, expected "
@@ -165,6 +166,17 @@ def _check_hard_attention(settings: Any) -> None:
     # Its likelihood reads the true target from the input, and it has no attention to guide.
     values = {"scheduled_sampling": "none", "word_dropout": 0.0, "guided_alignment": 0.0}
     _require(settings.training, values, reason)
+
+
+def _check_loss(settings: Any) -> None:
+    """Raises ValueError for a loss of a plugin with a model that has a loss of its own."""
+    if settings.training.loss is None:
+        return
+    values = {"attention 'hard'": ("attention", "hard"), "crf": ("crf", True)}
+    for name, (key, value) in values.items():
+        if getattr(settings.model, key, None) == value:
+            reason = f"model.{name}, which has a loss of its own"
+            _require(settings.training, {"loss": None}, reason)
 
 
 def _check_copy(settings: Any) -> None:

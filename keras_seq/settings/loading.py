@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from keras_seq.plugins import import_plugins_of_environment
 from keras_seq.settings.errors import SettingsError, show, suggest
 from keras_seq.settings.hub_presets import PREFIX, hub_preset
 from keras_seq.settings.presets import PRESETS
@@ -44,6 +45,8 @@ def load_settings(
         SettingsError: If a key or preset is unknown (the message suggests the nearest one), a
             value is out of bounds, or the file cannot be read.
     """
+    # Plugins have settings of their own.
+    import_plugins_of_environment()
     refuse_unknown(base or {}, "")
     merged: dict[str, Any] = {}
     _merge(merged, base or {})

@@ -2,27 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
-MonitorName = Literal[
-    "auto",
-    "exact",
-    "cer",
-    "wer",
-    "chrf",
-    "bleu",
-    "ter",
-    "loss",
-    "perplexity",
-    "accuracy",
-    "macro_f1",
-    "entity_f1",
-    "f1",
-    "elbo",
-    "reconstruction",
-]
+from keras_seq.plugins import added, reserve
 
 
 class Monitor(NamedTuple):
@@ -55,7 +39,7 @@ class Monitor(NamedTuple):
         return value >= worst if self.lower_is_better else value <= worst
 
 
-MONITORS: Mapping[str, Monitor] = MappingProxyType(
+_MONITORS: Mapping[str, Monitor] = MappingProxyType(
     {
         "exact": Monitor("exact match", "EXACT", worst=0.0),
         "cer": Monitor("character error rate", "CER", lower_is_better=True, worst=100.0),
@@ -73,14 +57,38 @@ MONITORS: Mapping[str, Monitor] = MappingProxyType(
         "reconstruction": Monitor("reconstruction loss", lower_is_better=True, digits=4),
     }
 )
-# Metrics of a test set, which include metrics that select no checkpoint.
-METRICS: Mapping[str, Monitor] = MappingProxyType(
+# Metrics of a test set that select no checkpoint.
+_OTHERS: Mapping[str, Monitor] = MappingProxyType(
     {
-        **MONITORS,
         "bits_per_character": Monitor("bits per character", lower_is_better=True, digits=3),
         "false_alarms": Monitor("false alarms per hour", lower_is_better=True),
         "calibration_error": Monitor("calibration error", lower_is_better=True, digits=4),
     }
 )
+
+
+class _Metrics(Mapping[str, Monitor]):
+    """Metrics of keras_seq and of plugins, by name."""
+
+    def __init__(self, own: Mapping[str, Monitor]) -> None:
+        self._own = own
+
+    def __getitem__(self, name: str) -> Monitor:
+        if name in self._own:
+            return self._own[name]
+        _, label, lower_is_better, digits = added("metric")[name]
+        return Monitor(label, lower_is_better=lower_is_better, digits=digits)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter((*self._own, *added("metric")))
+
+    def __len__(self) -> int:
+        return len(self._own) + len(added("metric"))
+
+
+# Values of `training.monitor`, and metrics of a test set.
+MONITORS = _Metrics(_MONITORS)
+METRICS = _Metrics({**_MONITORS, **_OTHERS})
+reserve("metric", ("auto", *_MONITORS, *_OTHERS))
 # Scores of decoded text, computed by `keras_seq.scoring`.
-TEXT_MONITORS = tuple(name for name, monitor in MONITORS.items() if monitor.score_name)
+TEXT_MONITORS = tuple(name for name, monitor in _MONITORS.items() if monitor.score_name)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from keras_seq.plugins import added, plugin_of
 from keras_seq.settings.errors import SettingsError
 from keras_seq.settings.small_corpus import (
     FEWEST_PAIRS_OF_SYMBOLS,
@@ -116,7 +118,7 @@ def _of_characters(preset: dict[str, Any]) -> dict[str, Any]:
 
 _SMALL = {"num_layers": 2, "units": 128, "feedforward_units": 512, "num_heads": 4, "dropout": 0.2}
 
-PRESETS: dict[str, dict[str, Any]] = {
+_PRESETS: dict[str, dict[str, Any]] = {
     "transformer-tiny": {
         "model": _transformer(4, 128, 256, 4, 0.3, 0.0),
         # Averages about 500 updates; a longer average lags behind in short trainings.
@@ -275,6 +277,26 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
 }
 
+
+class _Presets(Mapping[str, Mapping[str, Any]]):
+    """Nested settings by the name of the preset: of keras_seq, and one for each plugin's family."""
+
+    def __getitem__(self, name: str) -> Mapping[str, Any]:
+        if name in _PRESETS:
+            return _PRESETS[name]
+        family = added("family")[name]
+        values = {"model": {"family": name}, "training": dict(family.training)}
+        return values | ({"task": family.tasks[0]} if len(family.tasks) == 1 else {})
+
+    def __iter__(self) -> Iterator[str]:
+        return iter((*_PRESETS, *added("family")))
+
+    def __len__(self) -> int:
+        return len(_PRESETS) + len(added("family"))
+
+
+PRESETS = _Presets()
+
 # Maximum corpus size of each preset. The sizes are chosen, not measured: wide models overfit
 # small corpora, narrow ones underfit large ones.
 _SIZES: dict[str, tuple[tuple[int, str], ...]] = {
@@ -325,6 +347,8 @@ def choose_preset(shape: CorpusShape, family: str | None = None) -> tuple[str, s
         recurrent = family == "rnn" or (family is None and medium)
         return ("rnn-symbols" if recurrent else "transformer-symbols"), reason
     family = family or "transformer"
+    if plugin_of("family", family) is not None:
+        return family, "the model's family"
     if family not in _LARGEST:
         raise SettingsError(
             f"model.family {family!r} needs a preset of KerasHub: give --preset hub:NAME"

@@ -18,13 +18,13 @@ class ModelSection(Section):
 
     Attributes:
         family: The name of the family. A subclass sets the default.
-        model_class: The class of its models, as "module:name". The first argument is the size of a
+        model_class: The class of its models, or "module:name". The first argument is the size of a
             vocabulary, or the encoder.
-        encoder_class: The class of a separate encoder, as "module:name", or None.
+        encoder_class: The class of a separate encoder, "module:name", or None.
     """
 
-    model_class: ClassVar[str]
-    encoder_class: ClassVar[str | None] = None
+    model_class: ClassVar[str | type]
+    encoder_class: ClassVar[str | type | None] = None
 
     # Declared in the base class, so that every list of settings begins with `family`.
     family: str
@@ -66,6 +66,11 @@ class ModelSection(Section):
     def min_parameters(self) -> int:
         """A lower bound of the number of weights."""
         return 0
+
+
+def as_list(value: str | list[str] | None) -> list[str]:
+    """Returns a setting that is one string, a list of strings or None as a list."""
+    return [value] if isinstance(value, str) else list(value or ())
 
 
 def a_number(default: Any, low: float, high: float, description: str) -> Any:

@@ -15,10 +15,12 @@ from pydantic import (
     model_validator,
 )
 
+from keras_seq.plugins import import_plugins_of_environment
 from keras_seq.settings.combinations import check_combinations
 from keras_seq.settings.data import DataSettings
 from keras_seq.settings.errors import SettingsError, choices, expectation, show, suggest
-from keras_seq.settings.families import FAMILIES, model_section
+from keras_seq.settings.families import FAMILIES, families_of, model_section
+from keras_seq.settings.plugins import needed_plugins
 from keras_seq.settings.score import ScoreSettings
 from keras_seq.settings.search import NOT_OF_METHOD, SearchSettings
 from keras_seq.settings.section import ModelSection, Section
@@ -58,17 +60,24 @@ class Settings(Section):
     training: TrainingSettings = TrainingSettings()
     search: SearchSettings = SearchSettings()
     score: ScoreSettings = ScoreSettings()
+    plugins: list[str] | None = Field(
+        default=None, description="Plugins that the settings need; a training writes this list."
+    )
 
     @model_validator(mode="before")
     @classmethod
     def _default_family(cls, values: Any) -> Any:
         if not isinstance(values, dict):
             return values
+        # First, because the names of a missing plugin are unknown.
+        needed_plugins(values)
         model, task = values.get("model", {}), values.get("task", "translate")
         if not isinstance(task, str) or task not in TASKS:
             raise ValueError(f"task: received {show(task)}, expected {choices(TASKS)}")
         if isinstance(model, dict) and "family" not in model:
-            return {**values, "model": {"family": default_family(task, model), **model}}
+            values = {**values, "model": {"family": default_family(task, model), **model}}
+        if (plugins := needed_plugins(values)) != values.get("plugins"):
+            values = {**values, "plugins": plugins}
         return values
 
     @model_validator(mode="after")
@@ -79,6 +88,7 @@ class Settings(Section):
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], *, where: str = "") -> Settings:
         """Checks nested values. Errors have one line, prefixed by `where`."""
+        import_plugins_of_environment()
         refuse_unknown(values, where)
         try:
             return cls.model_validate(dict(values))
@@ -179,8 +189,8 @@ def _families_with(location: Sequence[str], family: str) -> str:
     others = [
         other
         for task in TASKS.values()
-        if family in task.families and location[0] == "model"
-        for other in task.families
+        if family in families_of(task) and location[0] == "model"
+        for other in families_of(task)
         if location[1] in FAMILIES[other].model_fields
     ]
     return f", only of {' and '.join(map(repr, others))}" if others else ""
@@ -191,7 +201,7 @@ def default_family(task: str, model: Iterable[str]) -> str:
 
     If there is none, returns the first family, so that the error names what it lacks.
     """
-    families, keys = TASKS[task].families, set(model)
+    families, keys = families_of(TASKS[task]), set(model)
     return next(
         (name for name in families if keys <= FAMILIES[name].model_fields.keys()), families[0]
     )

@@ -16,6 +16,8 @@ FEWEST_PAIRS_OF_SYMBOLS = 1_000
 MOST_PAIRS_OF_SYMBOLS = 5_000
 # The number of updates is this factor times the square root of the number of pairs.
 _UPDATES = {"rnn": 32, "transformer": 40}
+# Of the families of plugins.
+_OTHER_UPDATES = 40
 # Number of models in the ensemble, by the maximum number of pairs of the corpus.
 _MEMBERS = {
     "rnn": ((FEWEST_PAIRS_OF_SYMBOLS, 4), (MOST_PAIRS_OF_SYMBOLS, 2), (MOST_PAIRS, 1)),
@@ -72,7 +74,7 @@ def in_proportion(shape: CorpusShape, family: str) -> dict[str, Any]:
     # A joined pair is as long as two pairs.
     tokens = shape.pairs * (shape.tokens + 1) * (1 + 2 * added)
     batch_tokens = int(min(max(tokens / 100, 1024), 4096))
-    updates = round(_UPDATES[family] * math.sqrt(shape.pairs))
+    updates = round(_UPDATES.get(family, _OTHER_UPDATES) * math.sqrt(shape.pairs))
     every = max(10, round(updates / _VALIDATIONS))
     values: dict[str, Any] = {
         "training": {
@@ -87,7 +89,7 @@ def in_proportion(shape: CorpusShape, family: str) -> dict[str, Any]:
     }
     if added:
         values["data"] = {"concatenation": added}
-    if shape.symbols:
+    if shape.symbols and family in _MEMBERS:
         values["model"] = _model_of_symbols(shape, family)
     return values
 

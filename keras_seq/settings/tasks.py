@@ -6,6 +6,7 @@ import importlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from keras_seq.plugins import added, reserve
 from keras_seq.settings.errors import choices, show
 from keras_seq.text import PAIR, Roles, parse_columns
 
@@ -29,6 +30,8 @@ class TaskSpec:
         roles: Names of the two columns of a file in `data.columns`.
         monitors: Values of `training.monitor` that validation computes.
         metrics: Metrics of a test set; empty if the task has none.
+        compares_texts: True if validation and evaluation compare texts or labels with references,
+            so that metrics of plugins apply.
     """
 
     name: str
@@ -46,6 +49,7 @@ class TaskSpec:
     roles: Roles | None = None
     monitors: tuple[str, ...] = ("loss", "perplexity", "accuracy")
     metrics: tuple[str, ...] = ()
+    compares_texts: bool = False
 
     @property
     def command(self) -> str:
@@ -58,31 +62,26 @@ class TaskSpec:
 
 
 class _Tasks(Mapping[str, Any]):
-    """Tasks by name, imported at first use because their modules import the settings."""
+    """Tasks of keras_seq and of plugins, by name.
+
+    The tasks of keras_seq are imported at their first use, because their modules import the
+    settings.
+    """
 
     def __init__(self, modules: Mapping[str, str]) -> None:
         self._modules = modules
         self._loaded: dict[str, TaskSpec] = {}
+        reserve("task", modules)
 
     def __getitem__(self, name: str) -> Any:
-        if name not in self._loaded and name in self._modules:
+        if name not in self._modules:
+            return added("task")[name]
+        if name not in self._loaded:
             self._loaded[name] = importlib.import_module(self._modules[name]).TASK
         return self._loaded[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(dict.fromkeys((*self._modules, *self._loaded)))
-
-    def add(self, task: TaskSpec) -> None:
-        """Adds a task under its name; see `keras_seq.tasks.register_task`."""
-        if task.name in self:
-            raise ValueError(f"Task {task.name!r} exists already.")
-        self._loaded[task.name] = task
-
-    def remove(self, name: str) -> None:
-        """Removes a task that was added."""
-        if name in self._modules:
-            raise ValueError(f"The task {name!r} belongs to keras_seq and cannot be removed.")
-        del self._loaded[name]
+        return iter((*self._modules, *added("task")))
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
@@ -101,6 +100,16 @@ TASKS = _Tasks(
 )
 
 
+def monitors_of(task: TaskSpec) -> tuple[str, ...]:
+    """Returns the values of `training.monitor` for a task, with the metrics of plugins."""
+    return (*task.monitors, *(added("metric") if task.compares_texts else ()))
+
+
+def metrics_of(task: TaskSpec) -> tuple[str, ...]:
+    """Returns the metrics of a test set for a task, with the metrics of plugins."""
+    return (*task.metrics, *(added("metric") if task.compares_texts else ()))
+
+
 def check_task_settings(name: str, settings: Any) -> None:
     """Raises ValueError if `settings` have a setting that the task `name` does not allow."""
     task = TASKS[name]
@@ -117,10 +126,10 @@ def check_task_settings(name: str, settings: Any) -> None:
                 )
     if task.roles is not None and settings.data.columns is not None:
         _check_columns(settings.data, task.roles)
-    if (monitor := settings.training.monitor) not in ("auto", *task.monitors):
+    known = ("auto", *monitors_of(task))
+    if (monitor := settings.training.monitor) not in known:
         raise ValueError(
-            f"training.monitor: received {monitor!r}, expected "
-            f"{choices(('auto', *task.monitors))} with task {name!r}"
+            f"training.monitor: received {monitor!r}, expected {choices(known)} with task {name!r}"
         )
     for dotted, reason in task.without.items():
         section, key = dotted.split(".")

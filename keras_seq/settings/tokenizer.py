@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from keras_seq.settings.section import Section, a_choice, a_number, a_text
+from keras_seq.settings.section import Section, a_choice, a_number, a_text, as_list
 
 Side = Literal["source", "target"]
 SIDES: tuple[Side, ...] = ("source", "target")
@@ -26,11 +26,6 @@ _LOWERCASE = "Lowercase the text."
 _SEPARATOR = "Separator of words, for kind word."
 _SYMBOLS = "String that is always one token, such as a tag; or a list of such strings."
 _MODEL = "Vocabulary to import: a SentencePiece model or a Hugging Face tokenizer.json."
-
-
-def as_list(symbols: str | list[str] | None) -> list[str]:
-    """Returns the symbols of a setting as a list."""
-    return [symbols] if isinstance(symbols, str) else list(symbols or ())
 
 
 def _check(symbols: str | list[str] | None, separator: str | None) -> None:

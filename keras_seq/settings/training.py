@@ -6,8 +6,8 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from keras_seq.settings.monitors import MonitorName
-from keras_seq.settings.section import Section, a_choice, a_number, a_share, a_text
+from keras_seq.settings.plugins import require_added
+from keras_seq.settings.section import Section, a_choice, a_number, a_share, a_text, as_list
 
 
 class TrainingSettings(Section):
@@ -27,6 +27,7 @@ class TrainingSettings(Section):
     warmup_steps: int = a_number(1000, 0, 10_000_000, "Updates until the peak learning rate.")
     beta_1: float = a_share(0.9, "Adam's decay rate of the first moment.")
     beta_2: float = a_share(0.98, "Adam's decay rate of the second moment.")
+    loss: str | None = a_text("Loss of a plugin; none: cross-entropy.")
     label_smoothing: float = a_share(0.1, "Probability mass taken from the true token.")
     word_dropout: float = a_share(0.0, "Probability of masking a decoder input token.")
     source_word_dropout: float = a_share(0.0, "Probability of masking a source token.")
@@ -99,9 +100,10 @@ class TrainingSettings(Section):
     max_epochs: int | None = a_number(None, 1, 10**6, "Stop after this many epochs.")
     validate_every: int = a_number(1000, 1, 10**9, "Updates between validations.")
     checkpoint_every: int = a_number(1000, 1, 10**9, "Updates between checkpoints.")
-    monitor: MonitorName = a_choice(
+    monitor: str = a_choice(
         "auto", "Metric that selects the best checkpoint; auto: chosen by task and validation text."
     )
+    callbacks: str | list[str] | None = a_text("Callback of a plugin, or a list of callbacks.")
     patience: int = a_number(
         10, 0, 10**6, "Early stopping: validations without improvement of the monitor; 0: off."
     )
@@ -123,6 +125,12 @@ class TrainingSettings(Section):
     def micro_batches(self) -> int:
         """The number of batches of an update."""
         return -(-(self.effective_batch_tokens or self.batch_tokens) // self.batch_tokens)
+
+    @model_validator(mode="after")
+    def _are_known(self) -> TrainingSettings:
+        require_added("loss", "loss", [] if self.loss is None else [self.loss])
+        require_added("callback", "callbacks", as_list(self.callbacks))
+        return self
 
     @model_validator(mode="after")
     def _is_possible(self) -> TrainingSettings:

@@ -62,7 +62,9 @@ class LabelTask(Task):
             *(f"search.{key}" for key in SearchSettings.model_fields if key != "batch_size"),
         )
     }
+    training = ("loss",)
     has_labels = True
+    compares_texts = True
     metrics: tuple[str, ...] = ("accuracy", "macro_f1")
 
     def max_target_length(self, settings: Settings) -> int:
@@ -151,11 +153,13 @@ class LabelEvaluation(PlainEvaluation):
         self._loss, self._predict = loss, predict
 
     def __call__(self, batches: Batches, *, pictures: bool) -> Report:
+        from keras_seq.evaluation.plugin_values import monitored_plugin_value
         from keras_seq.evaluation.resampling import spread
         from keras_seq.training.validator import Report, Sample
 
         answers, scores = self._predict(self._texts, self._references)
         values = {"loss": self._loss(batches)} | scores
+        values |= monitored_plugin_value(self.monitor, answers, self._references)
         summary = ", ".join(
             f"{name.replace('_', ' ')} {value:.3f}" for name, value in values.items()
         )

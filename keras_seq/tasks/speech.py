@@ -103,6 +103,7 @@ class SpeechEvaluation(PlainEvaluation):
         self._recognize = make_recognition(model, self._tokenizer, run.settings.search)
 
     def __call__(self, batches: Batches, *, pictures: bool) -> Report:
+        from keras_seq.evaluation.plugin_values import monitored_plugin_value, shown
         from keras_seq.evaluation.resampling import spread
         from keras_seq.evaluation.text_values import text_values
         from keras_seq.training.validator import Report, Sample
@@ -111,7 +112,9 @@ class SpeechEvaluation(PlainEvaluation):
         expected, found = map(self._tokenizer.decode, (result.expected, result.found))
         scores = text_values(found, expected, ("wer", "cer", "exact"), "auto", None)
         values = {"loss": result.loss} | {name: score.value for name, score in scores.items()}
-        summary = f"loss {result.loss:.3f}, " + ", ".join(
+        added = monitored_plugin_value(self.monitor, found, expected)
+        values |= added
+        summary = f"loss {result.loss:.3f}, {shown(added)}" + ", ".join(
             f"{score.name} {score.value:.2f}" for score in scores.values()
         )
         samples = [

@@ -122,6 +122,8 @@ def make_model(settings: Settings, *sizes: int, **options: Any) -> Any:
     return _load(section.model_class)(first, *others, **section.arguments(), **options)
 
 
-def _load(name: str) -> Any:
+def _load(name: Any) -> Any:
+    if not isinstance(name, str):
+        return name
     module, _, attribute = name.partition(":")
     return getattr(importlib.import_module(module), attribute)

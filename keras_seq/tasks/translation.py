@@ -51,9 +51,11 @@ class Translation(Task):
     families = ("transformer", "rnn", "transformer-hub")
     usage = "translate {} < input > output"
     data = ("columns", "concatenation", *_FILES, *(f"valid_{name}" for name in _FILES))
+    training = ("loss",)
     roles = PAIR
     metrics = ALL_METRICS
     monitors = (*TEXT_MONITORS, "loss", "perplexity", "accuracy")
+    compares_texts = True
 
     def model(
         self, settings: Settings, source_size: int, target_size: int, dtype: Any, **options: Any
@@ -141,6 +143,7 @@ class TranslationEvaluation:
         self._extractor: Any = None
 
     def __call__(self, batches: Batches, *, pictures: bool) -> Report:
+        from keras_seq.evaluation.plugin_values import monitored_plugin_value, shown
         from keras_seq.evaluation.resampling import spread
         from keras_seq.inference.hypothesis import best_texts
         from keras_seq.training.validator import Report, Sample
@@ -152,12 +155,14 @@ class TranslationEvaluation:
         columns = {"source": self._sources, "reference": self._references, "model": outputs}
         scores = self._judging.scores(outputs, self._references)
         values |= {name: score.value for name, score in scores.items()}
+        added = monitored_plugin_value(self.monitor, outputs, self._references)
+        values |= added
         signature = next(iter(scores.values())).signature
         metrics = ", ".join(f"{score.name} = {score.value:.2f}" for score in scores.values())
         return Report(
             values,
             f"loss {values['loss']:.3f}, perplexity {values['perplexity']:.2f}, token accuracy "
-            f"{values['accuracy']:.3f}, {metrics} {signature}",
+            f"{values['accuracy']:.3f}, {shown(added)}{metrics} {signature}",
             [
                 Sample(f"line {i + 1}", [(name, lines[i]) for name, lines in columns.items()])
                 for i in samples
@@ -172,6 +177,8 @@ class TranslationEvaluation:
         from keras_seq.analysis.attention import AttentionExtractor
         from keras_seq.callbacks.attention_snapshots import attention_picture
 
+        if not hasattr(self._model, "with_attention"):
+            return []
         if self._extractor is None:
             length = self._run.settings.data.max_source_length
             self._extractor = AttentionExtractor(self._model, self._run.source_tokenizer, length)

@@ -44,6 +44,9 @@ class _LabelObjective(Objective):
 
     first_counted = FIRST_LABEL
 
+    def _cross_entropy(self) -> ComparableLabelCrossEntropy:
+        return ComparableLabelCrossEntropy(self._training.label_smoothing, "sum")
+
     def tokens(self, batch: FitBatch) -> int:
         # Count source tokens, because the targets are labels.
         return int(np.count_nonzero(batch[0]["source"]))
@@ -57,7 +60,7 @@ class ClassificationObjective(_LabelObjective):
         return train_model
 
     def loss(self, model: keras.Model) -> Any:
-        return ComparableLabelCrossEntropy(self._training.label_smoothing, "sum")
+        return self._own_loss(NO_LABEL) or self._cross_entropy()
 
     def fit_batch(self, batch: Arrays, weights: np.ndarray) -> FitBatch:
         inputs = {"source": batch["source"]}
@@ -74,7 +77,7 @@ class TaggingObjective(_LabelObjective):
 
     def loss(self, model: Any) -> Any:
         if model.field is None:
-            return ComparableLabelCrossEntropy(self._training.label_smoothing, "sum")
+            return self._own_loss(NO_LABEL) or self._cross_entropy()
         return ChainLoss(model.field, "sum")
 
     def fit_batch(self, batch: Arrays, weights: np.ndarray) -> FitBatch:
@@ -101,7 +104,7 @@ def make_label_loss(
     `train_model` is the compiled model, with the same weights as `model`. The loss of an ensemble
     is that of its mean probabilities.
     """
-    plain = settings.training.model_copy(update={"label_smoothing": 0.0})
+    plain = settings.training.model_copy(update={"label_smoothing": 0.0, "loss": None})
     tags = settings.task == "tag"
     kind = TaggingObjective if tags else ClassificationObjective
     objective = kind(settings.model_copy(update={"training": plain}))

@@ -8,6 +8,7 @@ import keras
 import numpy as np
 
 from keras_seq.losses.sequence_cross_entropy import ComparableCrossEntropy
+from keras_seq.text import PAD_ID
 from keras_seq.training.carried_states import CarriedStates
 from keras_seq.training.feed import Arrays, FitBatch, make_fit_batch, rows_of_pieces
 from keras_seq.training.guided_alignment import GuidedAlignmentLoss
@@ -25,7 +26,8 @@ class SequenceObjective(Objective):
         return train_model
 
     def loss(self, model: Any = None) -> Any:
-        loss = ComparableCrossEntropy(self._training.label_smoothing, "sum")
+        smoothing = self._training.label_smoothing
+        loss = self._own_loss(PAD_ID) or ComparableCrossEntropy(smoothing, "sum")
         factor = self._training.guided_alignment
         return {"logits": loss, "attention": GuidedAlignmentLoss(factor)} if factor else loss
 

@@ -10,10 +10,11 @@ from datetime import datetime
 import keras
 
 from keras_seq.cluster import Cluster, start_cluster
+from keras_seq.plugins import added
 from keras_seq.preparation import Resume, open_or_prepare
 from keras_seq.run import Run
 from keras_seq.runtime.devices import Devices
-from keras_seq.settings import Settings
+from keras_seq.settings import Settings, as_list
 from keras_seq.text import InputError
 from keras_seq.training.errors import TrainingError
 from keras_seq.training.loop import TrainingLoop
@@ -114,6 +115,12 @@ def train_as_worker(
         return _train(run, lambda line: None, stop, cluster)
 
 
+def _callbacks_of_plugins(run: Run) -> list[keras.callbacks.Callback]:
+    """Makes the callbacks that `training.callbacks` names; only the first host has some."""
+    names = as_list(run.settings.training.callbacks) if run.writable else []
+    return [added("callback")[name](run) for name in names]
+
+
 def _train(
     run: Run,
     notice: Notice,
@@ -128,6 +135,7 @@ def _train(
     stop.on_exit = report_stop
     try:
         with cluster.scope():
+            callbacks = [*callbacks, *_callbacks_of_plugins(run)]
             return TrainingLoop(run, notice, stop, cluster, callbacks).fit()
     except BaseException as error:
         # A backend that was interrupted while compiling may raise an error of its own.

@@ -5,6 +5,7 @@ from keras import ops
 
 from keras_seq.models import EnsembleClassifier, EnsembleSeq2Seq
 from keras_seq.schedules.rates import scheduled_sampling_rate
+from keras_seq.text import InputError
 from keras_seq.training.scheduled_sampling import ScheduledSampling
 
 
@@ -45,12 +46,17 @@ def training_model(model, settings):
     """Returns the model for `fit`: `model` itself, or a wrapper with its weights.
 
     The outputs are logits, or with guided alignment `{"logits", "attention"}`. Raises ValueError if
-    the model lacks the layer of the guided attention.
+    the model lacks attention, or the layer of the guided attention.
     """
     training = settings.training
     if isinstance(model, EnsembleSeq2Seq | EnsembleClassifier):
         return StackedMembers(model)
     layer = training.guided_alignment_layer if training.guided_alignment else None
+    if layer is not None and not hasattr(model, "with_attention"):
+        raise InputError(
+            f"training.guided_alignment: expected 0, because {type(model).__name__} has no "
+            "attention (no method `with_attention`)"
+        )
     if training.scheduled_sampling != "none":
         limits = (training.scheduled_sampling_rate, training.scheduled_sampling_steps)
         rate = scheduled_sampling_rate(training.scheduled_sampling, *limits)

@@ -1,0 +1,31 @@
+"""Adds model families, tasks, losses, metrics and callbacks of your own to keras-seq."""
+
+from .loading import VARIABLE, import_plugin, import_plugins_of_environment, set_import_context
+from .registering import (
+    register_callback,
+    register_family,
+    register_loss,
+    register_metric,
+    register_task,
+)
+from .registry import Kind, Metric, PluginError, added, plugin_of, plugins, remove, reserve
+
+__all__ = [
+    "VARIABLE",
+    "Kind",
+    "Metric",
+    "PluginError",
+    "added",
+    "import_plugin",
+    "import_plugins_of_environment",
+    "plugin_of",
+    "plugins",
+    "register_callback",
+    "register_family",
+    "register_loss",
+    "register_metric",
+    "register_task",
+    "remove",
+    "reserve",
+    "set_import_context",
+]

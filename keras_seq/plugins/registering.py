@@ -1,0 +1,108 @@
+"""Decorators that add names of a plugin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from keras_seq.plugins.registry import Family, Metric, PluginError, add
+
+Section = TypeVar("Section", bound=type)
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def register_family(
+    *tasks: str, training: Mapping[str, Any] | None = None
+) -> Callable[[Section], Section]:
+    """Decorates the settings of a family of models, and adds the family to tasks.
+
+    The class is a subclass of `keras_seq.settings.ModelSection` whose field `family` has the name
+    of the family as its default, and whose `model_class` is the class of the models. A training
+    uses the family with `model.family=NAME`.
+
+    Args:
+        *tasks: The names of the tasks, such as `"translate"`.
+        training: Values of the section `training` that replace its defaults, such as
+            `{"learning_rate": 0.003}`. Both become the preset NAME.
+
+    Raises:
+        PluginError: If the name is taken, or the class has no field `family` with a default.
+    """
+    if not tasks or not all(isinstance(task, str) for task in tasks):
+        raise TypeError("register_family: expected names of tasks, as in register_family('tag')")
+
+    def register(section: Section) -> Section:
+        field = getattr(section, "model_fields", {}).get("family")
+        if field is None or not isinstance(field.default, str):
+            raise PluginError(
+                f"{section.__name__}: expected a ModelSection with the field "
+                "`family: Literal['NAME'] = 'NAME'`"
+            )
+        if getattr(section, "model_class", None) is None:
+            raise PluginError(f"{section.__name__}: expected the class attribute model_class")
+        add("family", field.default, Family(section, tasks, training or {}), section)
+        return section
+
+    return register
+
+
+def register_task(task: Any) -> None:
+    """Adds a task, an instance of a subclass of `keras_seq.tasks.Task`, under its `name`.
+
+    Raises PluginError if the name is taken.
+    """
+    add("task", task.name, task, type(task))
+
+
+def register_loss(name: str) -> Callable[[Function], Function]:
+    """Decorates a loss function, which `training.loss=NAME` trains with.
+
+    The function takes int32 ids of targets `(N,)` and float32 logits `(N, V)`, and returns the loss
+    of each target, `(N,)`. The ids are tokens or labels; the losses of padding do not count.
+
+    Raises PluginError if the name is taken.
+    """
+    return _register("loss", name)
+
+
+def register_metric(
+    name: str, *, label: str | None = None, lower_is_better: bool = False, digits: int = 2
+) -> Callable[[Function], Function]:
+    """Decorates a metric, for `training.monitor=NAME` and `keras-seq evaluate --metric NAME`.
+
+    The function takes the answers of a model and the references, two sequences of strings of equal
+    length, and returns a number.
+
+    Args:
+        name: The name of the metric.
+        label: Its name in a sentence; by default `name`.
+        lower_is_better: True if smaller values are better.
+        digits: Number of printed decimals.
+
+    Raises:
+        PluginError: If the name is taken.
+    """
+
+    def register(function: Function) -> Function:
+        add("metric", name, Metric(function, label or name, lower_is_better, digits), function)
+        return function
+
+    return register
+
+
+def register_callback(name: str) -> Callable[[Function], Function]:
+    """Decorates a function of a `Run` that returns a Keras callback, for `training.callbacks=NAME`.
+
+    Each training calls it once.
+
+    Raises PluginError if the name is taken.
+    """
+    return _register("callback", name)
+
+
+def _register(kind: Any, name: str) -> Callable[[Function], Function]:
+    def register(function: Function) -> Function:
+        add(kind, name, function, function)
+        return function
+
+    return register
