@@ -82,11 +82,11 @@ def split_metrics(values: list[str] | None) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-_TASKS = Literal["translate", "language-model", "classify", "tag", "vae", "speech", "wake-word"]
+_TASKS = "translate|language-model|classify|tag|vae|speech|wake-word"
 
 # Maps each setting to the name, the type and the help text of the option.
 TEXT_OPTIONS: dict[str, tuple[str, Any, str]] = {
-    "task": ("task", _TASKS, "Task to learn; translate by default."),
+    "task": ("task", str, "Task to learn; translate by default."),
     "data.source": (
         "source",
         str,
@@ -140,7 +140,13 @@ def _text_settings(values: Mapping[str, Any]) -> dict[str, Any]:
     for option_name, (prefix, _) in _DATA_OPTIONS.items():
         if (path := values[option_name]) is None:
             continue
-        file = TASKS[values["task"] or "translate"].file
+        task = values["task"] or "translate"
+        if task not in TASKS:
+            raise typer.BadParameter(
+                f"not with task {task!r}: give --pairs, --labeled or --text",
+                param_hint=f"--{option_name.replace('_', '-')}",
+            )
+        file = TASKS[task].file
         key = f"data.{prefix}{file}"
         if settings[key] is not None:
             shown = option_name.replace("_", "-")
@@ -162,7 +168,13 @@ def with_text_options(command: Callable[..., None]) -> Callable[..., None]:
         command,
         "text_settings",
         [
-            option(name, Annotated[kind | None, typer.Option(help=description)])
+            option(
+                name,
+                Annotated[
+                    kind | None,
+                    typer.Option(help=description, metavar=_TASKS if name == "task" else None),
+                ],
+            )
             for name, kind, description in _options()
         ],
         _text_settings,

@@ -17,7 +17,16 @@ ROOT = Path(__file__).resolve().parents[1]
 
 # What each part may import: our own parts, then third-party packages (besides the stdlib).
 TEXT_ONLY = {"numpy", "sentencepiece", "sacrebleu"}
-PLAIN = {"storage", "storage.checkpoints", "runtime", "text", "scoring", "data", "settings"}
+PLAIN = {
+    "plugins",
+    "storage",
+    "storage.checkpoints",
+    "runtime",
+    "text",
+    "scoring",
+    "data",
+    "settings",
+}
 TENSORS = {
     "backend",
     "cluster",
@@ -43,7 +52,9 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     # The package `tokenizers` is optional and reads vocabularies in its own format.
     "text": (set(), TEXT_ONLY | {"tokenizers"}),
     "scoring": (set(), TEXT_ONLY),
-    "settings": ({"search.options", "text"}, {"pydantic", "tomli_w"}),
+    # Plugins import what they need; this part imports the plugins.
+    "plugins": ({"text"}, set()),
+    "settings": ({"plugins", "search.options", "text"}, {"pydantic", "tomli_w"}),
     "storage": ({"text"}, set()),
     "storage.checkpoints": ({"storage", "text"}, {"numpy", "ml_dtypes"}),
     # This part only checks whether JAX is installed and does not import JAX.

@@ -282,9 +282,9 @@ class Run(PreparedData):
         return copy
 
     def require_task(self, task: str) -> None:
-        """Raises `InputError`, with the command to use, if the run has another task."""
+        """Raises `InputError`, with the command to use, if the run is for another command."""
         own = self.settings.task
-        if own != task:
+        if TASKS[own].command != TASKS[task].command:
             raise InputError(
                 f"{self.path}: a run of task {own!r}, expected {task!r}: "
                 f"use `keras-seq {TASKS[own].command}`"

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from keras_seq.plugins import Kind, added, plugin_of, plugins
-from keras_seq.settings.errors import choices, show
+from keras_seq.settings.errors import SettingsError, choices, show
 
 # Where the settings name something that a plugin can add.
 _KEYS: tuple[tuple[Kind, tuple[str, ...]], ...] = (
@@ -18,18 +18,19 @@ _KEYS: tuple[tuple[Kind, tuple[str, ...]], ...] = (
 )
 
 
-def needed_plugins(values: Mapping[str, Any]) -> list[str] | None:
-    """Returns the plugins that nested values need, None without any.
-
-    Raises ValueError if `values["plugins"]` has a plugin that was not imported.
-    """
+def require_plugins(values: Mapping[str, Any], where: str = "") -> None:
+    """Raises SettingsError if `values["plugins"]` has a plugin that was not imported."""
     stored = values.get("plugins") or []
     for name in stored if isinstance(stored, list) else []:
         if name not in plugins():
-            raise ValueError(
-                f"plugins: the plugin {show(name)} is needed: add --import {name}, or import it "
-                "in Python first"
+            raise SettingsError(
+                f"{where}plugins: the plugin {show(name)} is needed: add --import {name}, or "
+                "import it in Python first"
             )
+
+
+def needed_plugins(values: Mapping[str, Any]) -> list[str] | None:
+    """Returns the plugins that added what nested values name, None without any."""
     needed = {plugin_of(kind, name) for kind, name in _names(values)}
     return sorted(filter(None, needed)) or None
 
@@ -39,9 +40,9 @@ def _names(values: Mapping[str, Any]) -> Iterator[tuple[Kind, str]]:
         value: Any = values
         for key in path:
             value = value.get(key) if isinstance(value, Mapping) else getattr(value, key, None)
-        for name in [value] if isinstance(value, str) else value or ():
-            if isinstance(name, str):
-                yield kind, name
+        # The values are checked later.
+        names = value if isinstance(value, list) else [value]
+        yield from ((kind, name) for name in names if isinstance(name, str))
 
 
 def require_added(kind: Kind, key: str, names: Sequence[str]) -> None:

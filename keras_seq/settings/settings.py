@@ -20,7 +20,7 @@ from keras_seq.settings.combinations import check_combinations
 from keras_seq.settings.data import DataSettings
 from keras_seq.settings.errors import SettingsError, choices, expectation, show, suggest
 from keras_seq.settings.families import FAMILIES, families_of, model_section
-from keras_seq.settings.plugins import needed_plugins
+from keras_seq.settings.plugins import needed_plugins, require_plugins
 from keras_seq.settings.score import ScoreSettings
 from keras_seq.settings.search import NOT_OF_METHOD, SearchSettings
 from keras_seq.settings.section import ModelSection, Section
@@ -69,15 +69,13 @@ class Settings(Section):
     def _default_family(cls, values: Any) -> Any:
         if not isinstance(values, dict):
             return values
-        # First, because the names of a missing plugin are unknown.
-        needed_plugins(values)
         model, task = values.get("model", {}), values.get("task", "translate")
         if not isinstance(task, str) or task not in TASKS:
             raise ValueError(f"task: received {show(task)}, expected {choices(TASKS)}")
         if isinstance(model, dict) and "family" not in model:
             values = {**values, "model": {"family": default_family(task, model), **model}}
-        if (plugins := needed_plugins(values)) != values.get("plugins"):
-            values = {**values, "plugins": plugins}
+        if isinstance(values.get("plugins", []), list):
+            values = {**values, "plugins": needed_plugins(values)}
         return values
 
     @model_validator(mode="after")
@@ -152,6 +150,9 @@ def refuse_unknown(
     values: Mapping[str, Any], where: str, prefix: str = "", known: Sequence[str] | None = None
 ) -> None:
     """Raises SettingsError for the first unknown key of nested values."""
+    if not prefix:
+        # First, because the settings of a missing plugin are unknown.
+        require_plugins(values, where)
     known = known or setting_keys()
     for name, value in values.items():
         dotted = f"{prefix}{name}"

@@ -16,7 +16,7 @@ class TaskSpec:
 
     Attributes:
         name: The value of the setting `task`.
-        families: Families of models for the task, the default first.
+        families: Families of models for the task, the default first. Plugins add others.
         file: The setting of the section `data` that names the training file.
         data: Settings of the section `data` that only this and a few other tasks allow.
         training: Settings of the section `training` that only this and a few other tasks allow.
@@ -35,7 +35,7 @@ class TaskSpec:
     """
 
     name: str
-    families: tuple[str, ...]
+    families: tuple[str, ...] = ()
     usage: str
     file: str = "pairs"
     data: tuple[str, ...] = ()

@@ -29,6 +29,7 @@ class Speech(SoundTask):
         "beam_size", "n_best", "batch_size", "max_length", "max_length_ratio"
     )
     metrics = ("wer", "cer", "exact")
+    compares_texts = True
     monitors = ("wer", "cer", "exact", "loss")
 
     def encoder(self, settings: Settings, source: Tokenizer, target: Any, read: Read) -> Any:

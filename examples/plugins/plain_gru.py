@@ -1,8 +1,8 @@
 """A model family of your own: a GRU reads the source, a second GRU writes the target.
 
-    keras-seq train runs/dates --pairs dates.tsv --import plain_gru.py --set model.family=plain-gru
-    keras-seq translate runs/dates --import plain_gru.py < input.txt
-    keras-seq export runs/dates served/dates --import plain_gru.py
+keras-seq train runs/dates --pairs dates.tsv --import plain_gru.py --set model.family=plain-gru
+keras-seq translate runs/dates --import plain_gru.py < input.txt
+keras-seq export runs/dates served/dates --import plain_gru.py
 """
 
 from typing import Literal

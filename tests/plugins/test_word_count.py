@@ -1,25 +1,24 @@
 """A task from outside the package trains, resumes, predicts and exports like a built-in task."""
 
-import inspect
 import random
+from pathlib import Path
 
 import pytest
-from tasks import word_count
 
 import keras_seq
 from keras_seq.inference.classifier import Classifier
+from keras_seq.plugins import PluginError, import_plugin
 from keras_seq.run.models import load_model
 from keras_seq.serving import export_saved_model
 
 pytestmark = pytest.mark.slow
 
+PLUGIN = Path(__file__).parents[2] / "examples" / "plugins" / "word_count.py"
+
 
 @pytest.fixture(scope="module", autouse=True)
-def registered():
-    word_count.register()
-    yield
-    # Unregister the task, because other tests list all tasks and settings.
-    keras_seq.tasks.unregister_task(word_count.WordCount(), word_count.CounterSettings)
+def plugin(module_plugins):
+    import_plugin(str(PLUGIN))
 
 
 def labeled(count, seed):
@@ -62,8 +61,8 @@ def trained(tmp_path_factory):
     return folder / "run", result
 
 
-def test_custom_task_needs_fewer_than_80_lines():
-    assert len(inspect.getsource(word_count).splitlines()) < 80
+def test_example_has_at_most_85_lines():
+    assert len(PLUGIN.read_text().splitlines()) <= 85
 
 
 def test_custom_task_learns_and_answers(trained):
@@ -85,6 +84,30 @@ def test_custom_task_is_exported_and_verified(trained, tmp_path):
     assert answer["label"].numpy().tolist() == [b"4", b"1"]
 
 
+def test_commands_train_classify_and_evaluate(trained, tmp_path, keras_seq_command):
+    run, _ = trained
+    option = f"--import={PLUGIN}"
+    files = ("--labeled", run.parent / "train.tsv", "--valid-labeled", run.parent / "valid.tsv")
+    settings = ("--set=tokenizer.size=280", "--set=training.max_steps=2")
+    outcome = keras_seq_command(
+        "train", tmp_path / "run", "--task", "word-count", option, *files, *settings
+    )
+    assert outcome.code == 0, outcome.err
+    answers = keras_seq_command("classify", run, option, stdin=b"a dog runs\nfar\n")
+    assert answers.lines == ["3", "1"], answers.err
+    scores = keras_seq_command(
+        "evaluate", run, option, "--labeled", run.parent / "valid.tsv", "-m", "accuracy"
+    )
+    assert scores.code == 0 and scores.lines[0].startswith("accuracy = "), scores.lines
+    other = keras_seq_command("tag", run, option, stdin=b"a dog\n")
+    assert other.error.endswith("task 'word-count', expected 'tag': use `keras-seq classify`")
+    wrong = keras_seq_command("train", tmp_path / "other", "--task", "word-counts", *files)
+    assert "task: received 'word-counts', expected 'translate'" in wrong.error
+
+
 def test_two_tasks_cannot_have_one_name():
-    with pytest.raises(ValueError, match="There is a family 'counter' already"):
-        keras_seq.tasks.register_task(word_count.WordCount(), word_count.CounterSettings)
+    class Other(keras_seq.tasks.Task):
+        name = "word-count"
+
+    with pytest.raises(PluginError, match="the task 'word-count' exists already, in the plugin"):
+        keras_seq.register_task(Other())

@@ -1,22 +1,21 @@
-"""A custom task that predicts the word count of a text from a sum over its tokens."""
+"""A task of your own: the word count of a text, from a sum over its tokens.
+
+keras-seq train runs/counts --task word-count --labeled counts.tsv --import word_count.py
+keras-seq classify runs/counts --import word_count.py < input.txt
+"""
 
 from typing import Literal
 
 import keras
 from keras import ops
 
+from keras_seq import register_family, register_task
 from keras_seq.inference.classifier import Classifier
 from keras_seq.serving.label_signatures import label_signatures
-from keras_seq.tasks import ModelSection, register_task
+from keras_seq.settings import ModelSection, a_family, a_number
 from keras_seq.tasks.labels import LabelEvaluation, LabelExporter, LabelTask
 from keras_seq.text import LABELED
 from keras_seq.training.label_objectives import ClassificationObjective, make_label_loss
-
-
-class CounterSettings(ModelSection):
-    model_class = "tasks.word_count:Counter"
-    family: Literal["counter"] = "counter"
-    units: int = 8
 
 
 class Counter(keras.Model):
@@ -31,13 +30,19 @@ class Counter(keras.Model):
         super().__init__(inputs={"source": source}, outputs=outputs, name="counter")
 
 
+@register_family("word-count", training={"learning_rate": 0.1})
+class CounterSettings(ModelSection):
+    model_class = Counter
+    family: Literal["counter"] = a_family("counter")
+    units: int = a_number(8, 1, 1000, "Width of the vectors.")
+
+
 def accuracy(references, answers):
     return {"accuracy": sum(map(str.__eq__, references, answers)) / len(references)}
 
 
 class WordCount(LabelTask):
     name = "word-count"
-    families = ("counter",)
     usage = "classify {} < input"
     roles = LABELED
     monitors = ("loss", "accuracy")
@@ -73,5 +78,4 @@ class CountExporter(LabelExporter):
         return "`text`: one string a row. For each row `label`, the number of its words."
 
 
-def register():
-    register_task(WordCount(), CounterSettings)
+register_task(WordCount())
