@@ -44,6 +44,7 @@ _NAMES = {
     "register_loss": "plugins",
     "register_metric": "plugins",
     "register_task": "plugins",
+    "register_vocabulary": "plugins",
     "report": "analysis.reports.reporting",
     "score": "scoring",
     "train": "training",
@@ -99,6 +100,7 @@ if TYPE_CHECKING:
     from keras_seq.plugins import register_loss as register_loss
     from keras_seq.plugins import register_metric as register_metric
     from keras_seq.plugins import register_task as register_task
+    from keras_seq.plugins import register_vocabulary as register_vocabulary
     from keras_seq.run import Run as Run
     from keras_seq.run.sharing import push as push
     from keras_seq.runtime.devices import Devices as Devices

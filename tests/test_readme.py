@@ -43,6 +43,7 @@ PAGES_WITH_OWN_TESTS = [
         "metrics.md",
         "migration.md",
         "output.md",
+        "plugins.md",
         "pretrained.md",
         "pretrained-encoders.md",
         "decoding.md",

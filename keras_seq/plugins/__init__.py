@@ -1,4 +1,4 @@
-"""Adds model families, tasks, losses, metrics and callbacks of your own to keras-seq."""
+"""Adds model families, tasks, losses, metrics, vocabularies and callbacks of your own."""
 
 from .loading import VARIABLE, import_plugin, import_plugins_of_environment, set_import_context
 from .registering import (
@@ -7,6 +7,7 @@ from .registering import (
     register_loss,
     register_metric,
     register_task,
+    register_vocabulary,
 )
 from .registry import Kind, Metric, PluginError, added, plugin_of, plugins, remove, reserve
 
@@ -25,6 +26,7 @@ __all__ = [
     "register_loss",
     "register_metric",
     "register_task",
+    "register_vocabulary",
     "remove",
     "reserve",
     "set_import_context",

@@ -100,6 +100,18 @@ def register_callback(name: str) -> Callable[[Function], Function]:
     return _register("callback", name)
 
 
+def register_vocabulary(name: str) -> Callable[[Function], Function]:
+    """Decorates a function that learns the pieces of a vocabulary, for `tokenizer.kind=NAME`.
+
+    The function takes an iterator over lines of the training text, normalized, and the largest
+    number of entries. It returns pieces with their scores, which should be log-probabilities; see
+    `keras_seq.text.model_of_pieces`. 261 entries are special ids, bytes and the space.
+
+    Raises PluginError if the name is taken.
+    """
+    return _register("vocabulary", name)
+
+
 def _register(kind: Any, name: str) -> Callable[[Function], Function]:
     def register(function: Function) -> Function:
         add(kind, name, function, function)

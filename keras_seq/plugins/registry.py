@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 from keras_seq.text import InputError
 
-Kind = Literal["task", "family", "loss", "metric", "callback"]
+Kind = Literal["task", "family", "loss", "metric", "callback", "vocabulary"]
 
 
 class PluginError(InputError):

@@ -7,10 +7,19 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from keras_seq.plugins import added
 from keras_seq.preparation.files import PairCounts
 from keras_seq.preparation.pretrained import read_word_pieces
 from keras_seq.run import Vocabulary
-from keras_seq.settings import SIDES, TASKS, Settings, Side, as_list, preset_directory
+from keras_seq.settings import (
+    SIDES,
+    TASKS,
+    Settings,
+    Side,
+    VocabularySettings,
+    as_list,
+    preset_directory,
+)
 from keras_seq.text import (
     Example,
     FeatureTokenizer,
@@ -18,9 +27,11 @@ from keras_seq.text import (
     Labels,
     Notice,
     PairFiles,
+    TextRules,
     Tokenizer,
     WordPieceTokenizer,
     import_tokenizer,
+    model_of_pieces,
     source_of,
     vector_words,
     words_of,
@@ -96,6 +107,18 @@ def with_learned(settings: Settings, source: Tokenizer, target: Vocabulary) -> S
             for side in learned
         }
     return settings.model_copy(update={"tokenizer": tokenizer.model_copy(update=update)})
+
+
+def _learn_with_plugin(
+    requested: VocabularySettings, sentences: Iterator[str], keep_spaces: bool
+) -> Tokenizer:
+    form = requested.normalization if requested.normalization != "auto" else "nfc"
+    rules = TextRules("unigram", form or "nfc", bool(requested.lowercase))
+    size = requested.size or 0
+    pieces = added("vocabulary")[requested.kind](map(rules.apply, sentences), size)
+    symbols = as_list(requested.symbols)
+    model = model_of_pieces(pieces, rules, size=size, symbols=symbols, keep_spaces=keep_spaces)
+    return Tokenizer.from_bytes(model)
 
 
 class VocabularyLearner(NamedTuple):
@@ -226,11 +249,14 @@ class VocabularyLearner(NamedTuple):
         keep_spaces: bool | None = None,
     ) -> Tokenizer:
         requested = self.settings.tokenizer.of_side(side)
-        if requested.model is not None:
-            tokenizer = import_tokenizer(requested.model, sentences)
-            origin = f"of {requested.model}"
-        else:
-            try:
+        origin = "learned"
+        try:
+            if requested.model is not None:
+                tokenizer = import_tokenizer(requested.model, sentences)
+                origin = f"of {requested.model}"
+            elif requested.kind in added("vocabulary"):
+                tokenizer = _learn_with_plugin(requested, sentences, bool(keep_spaces))
+            else:
                 tokenizer = Tokenizer.train(
                     sentences,
                     **requested.model_dump(exclude={"model", "symbols"}),
@@ -241,8 +267,9 @@ class VocabularyLearner(NamedTuple):
                     seed=self.settings.seed,
                     notice=self.notice,
                 )
-            except InputError as error:
-                raise InputError(f"{where}: {error}") from None
-            origin = "learned"
+        except InputError as error:
+            if requested.model is not None:
+                raise
+            raise InputError(f"{where}: {error}") from None
         self.notice(f"{name} vocabulary of {tokenizer.vocabulary_size:,} {origin}".lstrip())
         return tokenizer

@@ -9,7 +9,9 @@ import numpy as np
 
 from keras_seq import backend
 from keras_seq.models import Ensemble
+from keras_seq.plugins import plugin_of
 from keras_seq.run import Run, Shapes
+from keras_seq.run.weight_names import name_weights, stored_name
 from keras_seq.runtime.devices import check_backend
 from keras_seq.settings import TASKS, Settings
 from keras_seq.text import FeatureTokenizer, InputError
@@ -36,6 +38,8 @@ def build_model(
     model: keras.Model = TASKS[settings.task].model(
         settings, source_vocabulary_size, target_vocabulary_size, dtype, **options
     )
+    if plugin_of("family", settings.model.family) is not None:
+        name_weights(model)
     return model
 
 
@@ -78,8 +82,8 @@ def build_run_model(run: Run, dtype: str | None = None) -> keras.Model:
 
 
 def named_weights(model: keras.Model) -> dict[str, Any]:
-    """Returns the weights of a model by path, under which checkpoints store them."""
-    weights = {weight.path: weight for weight in model.weights}
+    """Returns the weights of a model by the names under which checkpoints store them."""
+    weights = {stored_name(weight): weight for weight in model.weights}
     if len(weights) != len(model.weights):
         raise ValueError("Two weights of the model have one path; give its layers unique names.")
     return weights
@@ -142,7 +146,7 @@ def load_ensemble(runs: Sequence[Run], which: str | int = "best") -> Any:
 
 
 def weight_shapes(model: keras.Model) -> Shapes:
-    """Returns shape and dtype of each weight of a model, by path."""
+    """Returns shape and dtype of each weight of a model, by name."""
     return {
         name: (tuple(weight.shape), keras.backend.standardize_dtype(weight.dtype))
         for name, weight in named_weights(model).items()
@@ -150,5 +154,5 @@ def weight_shapes(model: keras.Model) -> Shapes:
 
 
 def weight_arrays(model: keras.Model) -> dict[str, np.ndarray]:
-    """Returns copies of the weights of a model as numpy arrays, by path."""
+    """Returns copies of the weights of a model as numpy arrays, by name."""
     return {name: backend.to_numpy(weight) for name, weight in named_weights(model).items()}

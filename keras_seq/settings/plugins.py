@@ -15,6 +15,9 @@ _KEYS: tuple[tuple[Kind, tuple[str, ...]], ...] = (
     ("loss", ("training", "loss")),
     ("metric", ("training", "monitor")),
     ("callback", ("training", "callbacks")),
+    ("vocabulary", ("tokenizer", "kind")),
+    ("vocabulary", ("tokenizer", "source", "kind")),
+    ("vocabulary", ("tokenizer", "target", "kind")),
 )
 
 

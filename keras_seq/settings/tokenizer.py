@@ -6,13 +6,16 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from keras_seq.plugins import added, reserve
+from keras_seq.settings.errors import choices, show
 from keras_seq.settings.section import Section, a_choice, a_number, a_text, as_list
 
 Side = Literal["source", "target"]
 SIDES: tuple[Side, ...] = ("source", "target")
 SUBWORDS = ("unigram", "bpe")
 
-Kinds = Literal["auto", "unigram", "bpe", "char", "word", "byte"]
+_KINDS = ("auto", "unigram", "bpe", "char", "word", "byte")
+reserve("vocabulary", _KINDS)
 Forms = Literal["auto", "none", "nfc", "nfd", "nfkc"]
 
 _KIND = "Units: subwords (unigram or bpe), char, word or byte; auto: chosen by the training text."
@@ -26,6 +29,12 @@ _LOWERCASE = "Lowercase the text."
 _SEPARATOR = "Separator of words, for kind word."
 _SYMBOLS = "String that is always one token, such as a tag; or a list of such strings."
 _MODEL = "Vocabulary to import: a SentencePiece model or a Hugging Face tokenizer.json."
+
+
+def _check_kind(kind: str | None) -> None:
+    known = (*_KINDS, *added("vocabulary"))
+    if kind is not None and kind not in known:
+        raise ValueError(f"kind: received {show(kind)}, expected {choices(known)}")
 
 
 def _check(symbols: str | list[str] | None, separator: str | None) -> None:
@@ -42,7 +51,7 @@ def _check(symbols: str | list[str] | None, separator: str | None) -> None:
 class VocabularySettings(Section):
     """The vocabulary of one side. None means the value of both sides."""
 
-    kind: Kinds | None = a_choice(None, _KIND)
+    kind: str | None = a_choice(None, _KIND)
     size: int | None = a_number(None, 261, 1_000_000, _SIZE)
     min_count: int | None = a_number(None, 1, 1_000_000, _MIN_COUNT)
     normalization: Forms | None = a_choice(None, _NORMALIZATION)
@@ -55,6 +64,7 @@ class VocabularySettings(Section):
 
     @model_validator(mode="after")
     def _is_possible(self) -> VocabularySettings:
+        _check_kind(self.kind)
         _check(self.symbols, self.separator)
         return self
 
@@ -62,7 +72,7 @@ class VocabularySettings(Section):
 class TokenizerSettings(Section):
     """The vocabularies of both sides."""
 
-    kind: Kinds = a_choice("auto", _KIND)
+    kind: str = a_choice("auto", _KIND)
     size: int = a_number(8000, 261, 1_000_000, _SIZE)
     min_count: int = a_number(1, 1, 1_000_000, _MIN_COUNT)
     joint: bool = a_choice(
@@ -84,6 +94,7 @@ class TokenizerSettings(Section):
 
     @model_validator(mode="after")
     def _is_possible(self) -> TokenizerSettings:
+        _check_kind(self.kind)
         _check(self.symbols, self.separator)
         return self
 

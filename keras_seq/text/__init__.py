@@ -12,6 +12,7 @@ from .feature_tokenizer import (
     split_features,
     without_features,
 )
+from .given_pieces import model_of_pieces
 from .imported import import_tokenizer
 from .labeled_lines import read_labeled
 from .labels import FIRST_LABEL, Labels
@@ -77,6 +78,7 @@ __all__ = [
     "import_tokenizer",
     "letter_trigrams",
     "link_tokens",
+    "model_of_pieces",
     "parse_columns",
     "piece_vectors",
     "pieces_in",

@@ -12,6 +12,7 @@ import numpy as np
 from keras_seq import backend
 from keras_seq.run import Shapes
 from keras_seq.run.models import named_weights
+from keras_seq.run.weight_names import has_numbered_names
 
 
 def training_arrays(model: keras.Model) -> dict[str, np.ndarray]:
@@ -45,8 +46,10 @@ def _variables(model: keras.Model) -> dict[str, Any]:
     weights = {f"weight/{name}": weight for name, weight in named_weights(model).items()}
     # These variables have no meaning between two updates, which is when the state is copied.
     scratch = {id(variable) for variable in getattr(model.optimizer, "scratch", ())}
+    # The paths of its variables contain those of the weights.
+    numbered = has_numbered_names(model)
     optimizer = {
-        f"optimizer/{i}/{variable.path}": variable
+        f"optimizer/{i}" if numbered else f"optimizer/{i}/{variable.path}": variable
         for i, variable in enumerate(model.optimizer.variables)
         if id(variable) not in scratch
     }
