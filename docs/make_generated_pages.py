@@ -70,12 +70,13 @@ def settings() -> str:
         "search": SearchSettings,
         "score": ScoreSettings,
     }
-    task, seed = Settings.model_fields["task"], Settings.model_fields["seed"]
+    task, seed, plugins = (Settings.model_fields[name] for name in ("task", "seed", "plugins"))
     parts = [
         "# Settings\n\nWritten by `python docs/make_generated_pages.py`. A preset changes some "
         "defaults; `settings.toml` in a run has what was used.\n\n"
         f"`task` ({task.default}; or {', '.join(list(TASKS)[1:])}): {task.description}\n\n"
-        f"`seed` ({seed.default}): {seed.description}\n"
+        f"`seed` ({seed.default}): {seed.description}\n\n"
+        f"`plugins` (none): {plugins.description}\n"
     ]
     for title, section in sections.items():
         parts.append(f"\n## {title}\n\n| key | default | |\n|---|---|---|\n")

@@ -1,14 +1,11 @@
 """Every file and command of docs/plugins.md works, on small texts with small models."""
 
-import os
 import re
 import shlex
-import sys
 from pathlib import Path
 
 import pytest
-
-from keras_seq.plugins import VARIABLE, loading, registry
+from restored_plugins import restored_plugins
 
 pytestmark = pytest.mark.docs
 
@@ -47,13 +44,8 @@ def folder(tmp_path, monkeypatch):
         if named := re.match(r"# (\w+\.py)\n", block):
             (tmp_path / named[1]).write_text(block)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv(VARIABLE, raising=False)
-    yield tmp_path
-    registry._additions.clear()
-    for name in loading._imported:
-        sys.modules.pop(name.removesuffix(".py"), None)
-    loading._imported.clear()
-    os.environ.pop(VARIABLE, None)
+    with restored_plugins():
+        yield tmp_path
 
 
 def test_every_command_and_file_of_the_plugins_page_works(folder, keras_seq_command):

@@ -26,6 +26,7 @@ PACKAGES = {
     "vectors": "Word vectors",
     "run": "Runs",
     "settings": "Settings",
+    "plugins": "Plugins",
     "tasks": "Tasks",
     "serving": "Serving",
 }

@@ -1,47 +1,18 @@
 """Takes plugins away again after each test, or after the tests of a file."""
 
-import contextlib
-import os
-import sys
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-
-from keras_seq.plugins import VARIABLE, loading, registry
-
-PLUGINS = Path(__file__).parents[2] / "examples" / "plugins"
-
-
-@contextlib.contextmanager
-def _restored() -> Iterator[None]:
-    variable = os.environ.get(VARIABLE)
-    additions = {kind: dict(added) for kind, added in registry._additions.items()}
-    imported, modules = dict(loading._imported), set(sys.modules)
-    try:
-        yield
-    finally:
-        for now, before in ((registry._additions, additions), (loading._imported, imported)):
-            now.clear()
-            now.update(before)
-        loading.set_import_context(contextlib.nullcontext)
-        os.environ.pop(VARIABLE, None)
-        if variable is not None:
-            os.environ[VARIABLE] = variable
-        for name in set(sys.modules) - modules:
-            file = getattr(sys.modules[name], "__file__", None) or ""
-            if file.startswith((str(PLUGINS), tempfile.gettempdir())):
-                del sys.modules[name]
+from restored_plugins import restored_plugins
 
 
 @pytest.fixture(autouse=True)
 def _without_plugins() -> Iterator[None]:
-    with _restored():
+    with restored_plugins():
         yield
 
 
 @pytest.fixture(scope="module")
 def module_plugins() -> Iterator[None]:
-    with _restored():
+    with restored_plugins():
         yield
