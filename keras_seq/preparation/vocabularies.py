@@ -115,7 +115,7 @@ def _learn_with_plugin(
     form = requested.normalization if requested.normalization != "auto" else "nfc"
     rules = TextRules("unigram", form or "nfc", bool(requested.lowercase))
     size = requested.size or 0
-    pieces = added("vocabulary")[requested.kind](map(rules.apply, sentences), size)
+    pieces = added("vocabulary")[str(requested.kind)](map(rules.apply, sentences), size)
     symbols = as_list(requested.symbols)
     model = model_of_pieces(pieces, rules, size=size, symbols=symbols, keep_spaces=keep_spaces)
     return Tokenizer.from_bytes(model)
