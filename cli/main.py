@@ -48,8 +48,8 @@ COMMANDS = (
     evaluate, report, score, likelihood, diagnose, prepare, average, export, serve, push, pull,
     demo,
 )  # fmt: skip
-# Commands that read no settings and no run.
-WITHOUT_PLUGINS = (score, pull, demo)
+# Commands that build no model of a run.
+WITHOUT_PLUGINS = (score, serve, demo)
 for command in COMMANDS:
     made = command if command in WITHOUT_PLUGINS else with_plugins(command)
     app.command(no_args_is_help=command is not demo)(made)

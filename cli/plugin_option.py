@@ -17,7 +17,7 @@ _IMPORT = Annotated[
     typer.Option(
         "--import",
         metavar="FILE.py|NAME",
-        help="Plugin with model families, tasks, losses, metrics or callbacks; repeatable.",
+        help="Plugin with models, tasks, losses, metrics, vocabularies or callbacks; repeatable.",
     ),
 ]
 
@@ -31,7 +31,7 @@ def _choose_plugins(names: list[str] | None) -> None:
     """Passes the plugins on to this process and to those that it starts."""
     if not names:
         return
-    from keras_seq.plugins import VARIABLE, set_import_context
+    from keras_seq.plugins.loading import VARIABLE, set_import_context
 
     files = [str(Path(name).resolve()) if name.endswith(".py") else name for name in names]
     earlier = os.environ.get(VARIABLE)

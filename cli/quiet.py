@@ -52,8 +52,13 @@ def _quiet() -> contextlib.AbstractContextManager[None]:
 
 @contextlib.contextmanager
 def quiet_import() -> Iterator[None]:
-    """Hides log lines and speeds up the import of Keras within this context."""
-    with _quiet(), fast_import():
+    """Hides log lines of Keras within this context, and imports Keras first.
+
+    A plugin may need the packages that are hidden while Keras is imported.
+    """
+    with _quiet():
+        with fast_import():
+            importlib.import_module("keras_seq.backend")
         yield
 
 

@@ -143,7 +143,8 @@ def _text_settings(values: Mapping[str, Any]) -> dict[str, Any]:
         task = values["task"] or "translate"
         if task not in TASKS:
             raise typer.BadParameter(
-                f"not with task {task!r}: give --pairs, --labeled or --text",
+                f"only for the tasks of keras-seq, not for {task!r}: give --pairs, --labeled or "
+                "--text",
                 param_hint=f"--{option_name.replace('_', '-')}",
             )
         file = TASKS[task].file

@@ -7,7 +7,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from keras_seq.plugins import VARIABLE, loading, registry
+from keras_seq.plugins import loading, registry
+from keras_seq.plugins.loading import VARIABLE
 
 PLUGINS = Path(__file__).parents[1] / "examples" / "plugins"
 

@@ -76,7 +76,7 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     "callbacks": ({"backend", "storage"}, {"keras", "mlflow", "numpy", "wandb"}),
     # The package of the Hugging Face Hub is optional.
     "run": (
-        {"storage", "storage.checkpoints", "settings", "text"},
+        {"plugins", "settings", "storage", "storage.checkpoints", "text"},
         {"huggingface_hub", "numpy"},
     ),
     "run.models": (PLAIN | TENSORS | {"run"}, {"keras", "numpy"}),

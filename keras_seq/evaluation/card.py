@@ -50,7 +50,8 @@ def _table(evaluations: Mapping[str, Mapping[str, Any]], step: int) -> str:
 def _rows(name: str, values: Mapping[str, Any]) -> Iterable[str]:
     baseline = values["baseline"] or {"name": "", "metrics": {}}
     for key, metric in values["metrics"].items():
-        digits = METRICS[key].digits
+        # The plugin of a metric may be missing.
+        digits = METRICS[key].digits if key in METRICS else 4
         interval = ""
         if metric["interval"] is not None:
             low, high = (metric["mean"] + sign * metric["interval"] for sign in (-1, 1))

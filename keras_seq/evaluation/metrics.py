@@ -16,8 +16,9 @@ def evaluation_metrics(
 ) -> tuple[str, ...]:
     """Returns the metrics to compute, in printed order. Raises InputError for unsuitable metrics.
 
-    The default is all metrics of the task, beginning with the metric that chose the best
-    checkpoint. Some metrics need special references, such as tags of entities.
+    The default is all metrics of the task that are not of plugins, and the metric that chose the
+    best checkpoint, which comes first. Some metrics need special references, such as tags of
+    entities.
     """
     task = TASKS[run.settings.task]
     known = metrics_of(task)
@@ -36,7 +37,9 @@ def evaluation_metrics(
     # The metric that chose the best checkpoint; None during the training.
     result = (run.read_result() or {}).get("result")
     first = result.get("metric") if isinstance(result, dict) else None
-    possible = [name for name in known if name not in refused]
+    # Metrics of plugins can be slow, or meant for other tasks.
+    own = [name for name in known if name in task.metrics or name == first]
+    possible = [name for name in own if name not in refused]
     return tuple(sorted(possible, key=lambda name: name != first))
 
 

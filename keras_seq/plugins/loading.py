@@ -14,9 +14,9 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-from keras_seq.plugins.registry import PluginError, importing
+from keras_seq.plugins.registry import PluginError, importing, summary
 
-# Processes that this process starts import the plugins in this environment variable, too.
+# Child processes also import the plugins in this environment variable.
 VARIABLE = "KERAS_SEQ_PLUGINS"
 # Packages name their plugins in this group of entry points.
 GROUP = "keras_seq.plugins"
@@ -27,42 +27,44 @@ _import_context: Callable[[], AbstractContextManager[Any]] = nullcontext
 def import_plugin(name: str) -> None:
     """Imports a plugin, so that the names that it registers can be used.
 
-    Also sets the environment variable `KERAS_SEQ_PLUGINS`, which the processes read that this
-    process starts.
+    Also adds the plugin to the environment variable `KERAS_SEQ_PLUGINS`, so that child processes
+    import the plugin, too.
 
     Args:
         name: A Python file that ends in `.py`; or the name of an entry point of an installed
             package in the group `keras_seq.plugins`; or the name of a module.
 
     Raises:
-        PluginError: If there is no such plugin, it raises an error, one of its names is taken, or
-            another plugin or module has its name.
+        PluginError: If the plugin does not exist, if its code raises an error, if a name that it
+            registers is taken, or if another plugin or module has the same name as the plugin.
     """
     is_file = name.endswith(".py")
     if is_file:
         name = str(Path(name).resolve())
-    # A run names its plugins, but not the folders of a machine.
+    # Runs store only the file name, because folders differ between machines.
     short = Path(name).name if is_file else name
     if _imported.get(short) == name:
         return
     if short in _imported:
         raise PluginError(f"plugin {short}: two files have this name: rename one of them")
+    if os.pathsep in name:
+        raise PluginError(f"plugin {short}: its path has {os.pathsep!r}: move the file")
     importing.append(short)
     try:
         _import_file(Path(name)) if is_file else _import_installed(name)
     except PluginError as error:
         raise PluginError(f"plugin {short}: {error}") from None
-    except Exception as error:
-        raise PluginError(f"plugin {short}: {_place(error)}{_summary(error)}") from error
+    except (Exception, SystemExit) as error:
+        raise PluginError(f"plugin {short}: {_place(error)}{summary(error)}") from error
     finally:
         importing.pop()
     _imported[short] = name
-    os.environ[VARIABLE] = os.pathsep.join(_imported.values())
+    os.environ[VARIABLE] = os.pathsep.join(dict.fromkeys([*_listed(), name]))
 
 
 def import_plugins_of_environment() -> None:
     """Imports the plugins in the environment variable `KERAS_SEQ_PLUGINS`."""
-    names = [name for name in os.environ.get(VARIABLE, "").split(os.pathsep) if name]
+    names = _listed()
     if importing or set(names) <= set(_imported.values()):
         return
     with _import_context():
@@ -71,12 +73,17 @@ def import_plugins_of_environment() -> None:
 
 
 def set_import_context(context: Callable[[], AbstractContextManager[Any]]) -> None:
-    """Sets a context in which plugins of the environment are imported, such as one that is quiet.
+    """Sets the context manager for the import of the plugins in `KERAS_SEQ_PLUGINS`.
 
-    Plugins are imported when settings are first read, after the choice of backend and devices.
+    The command line hides log lines of TensorFlow in this way. The plugins are imported when
+    settings are first read, after the choice of backend and devices.
     """
     global _import_context
     _import_context = context
+
+
+def _listed() -> list[str]:
+    return [name for name in os.environ.get(VARIABLE, "").split(os.pathsep) if name]
 
 
 def _import_file(path: Path) -> None:
@@ -84,8 +91,8 @@ def _import_file(path: Path) -> None:
         raise PluginError(f"no such file: {path}")
     if not path.stem.isidentifier():
         raise PluginError(f"expected the name of a Python module, received {path.stem!r}")
-    other = _file_of(path.stem)
-    if other is not None and other != path:
+    spec = _spec(path.stem)
+    if spec is not None and Path(spec.origin or "").resolve() != path:
         raise PluginError(f"a module has the name {path.stem!r} already: rename the file")
     if path.stem in sys.modules:
         return
@@ -93,7 +100,7 @@ def _import_file(path: Path) -> None:
     if spec is None or spec.loader is None:
         raise PluginError("not a Python file")
     module = importlib.util.module_from_spec(spec)
-    # Settings name classes by module, and saved objects are found there.
+    # Settings and saved objects name classes by module.
     sys.modules[path.stem] = module
     try:
         spec.loader.exec_module(module)
@@ -102,16 +109,16 @@ def _import_file(path: Path) -> None:
         raise
 
 
-def _file_of(module: str) -> Path | None:
-    """Returns the file of a module that was imported or can be; None if there is no module."""
-    spec = _spec(module)
-    return None if spec is None else Path(spec.origin or "").resolve()
-
-
 def _spec(module: str) -> ModuleSpec | None:
+    """Returns the specification of a module that was imported or can be; None without one."""
     try:
         return importlib.util.find_spec(module)
-    except (ImportError, ValueError):
+    except ModuleNotFoundError as error:
+        # A parent package that lacks a dependency is not a missing plugin.
+        if error.name is not None and f"{module}.".startswith(f"{error.name}."):
+            return None
+        raise
+    except ValueError:
         return None
 
 
@@ -126,16 +133,10 @@ def _import_installed(name: str) -> None:
     importlib.import_module(name)
 
 
-def _summary(error: Exception) -> str:
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text[:300]}" if text else type(error).__name__
-
-
-def _place(error: Exception) -> str:
-    """Returns the file and line of the innermost code of the plugin, as "my.py:12: "."""
-    name = importing[-1]
+def _place(error: BaseException) -> str:
+    """Returns the line of the plugin's file where an error occurred, as "line 12: ", or ""."""
     frames = traceback.extract_tb(error.__traceback__)
-    lines = [frame.lineno for frame in frames if Path(frame.filename).name == name]
+    lines = [frame.lineno for frame in frames if Path(frame.filename).name == importing[-1]]
     if isinstance(error, SyntaxError):
         lines = [error.lineno]
     return f"line {lines[-1]}: " if lines and lines[-1] else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from keras_seq.plugins.registry import Family, Metric, PluginError, add
+from keras_seq.plugins.registry import Family, Kind, Metric, PluginError, add
 
 Section = TypeVar("Section", bound=type)
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -16,17 +16,18 @@ def register_family(
 ) -> Callable[[Section], Section]:
     """Decorates the settings of a family of models, and adds the family to tasks.
 
-    The class is a subclass of `keras_seq.settings.ModelSection` whose field `family` has the name
-    of the family as its default, and whose `model_class` is the class of the models. A training
-    uses the family with `model.family=NAME`.
+    The class is a subclass of `keras_seq.settings.ModelSection`. The default of its field `family`
+    is the name of the family, and `model_class` is the class of the models. Select the family with
+    `model.family=NAME`.
 
     Args:
-        *tasks: The names of the tasks, such as `"translate"`.
-        training: Values of the section `training` that replace its defaults, such as
-            `{"learning_rate": 0.003}`. Both become the preset NAME.
+        *tasks: The names of the tasks that can use the family, such as `"translate"`.
+        training: Values that replace defaults of the settings section `training`, such as
+            `{"learning_rate": 0.003}`. The preset NAME has these values.
 
     Raises:
         PluginError: If the name is taken, or the class has no field `family` with a default.
+        TypeError: If there are no names of tasks.
     """
     if not tasks or not all(isinstance(task, str) for task in tasks):
         raise TypeError("register_family: expected names of tasks, as in register_family('tag')")
@@ -55,10 +56,10 @@ def register_task(task: Any) -> None:
 
 
 def register_loss(name: str) -> Callable[[Function], Function]:
-    """Decorates a loss function, which `training.loss=NAME` trains with.
+    """Decorates a loss function. Select it with `training.loss=NAME`.
 
     The function takes int32 ids of targets `(N,)` and float32 logits `(N, V)`, and returns the loss
-    of each target, `(N,)`. The ids are tokens or labels; the losses of padding do not count.
+    of each target, `(N,)`. The ids are tokens or labels. The losses of padding do not count.
 
     Raises PluginError if the name is taken.
     """
@@ -70,12 +71,12 @@ def register_metric(
 ) -> Callable[[Function], Function]:
     """Decorates a metric, for `training.monitor=NAME` and `keras-seq evaluate --metric NAME`.
 
-    The function takes the answers of a model and the references, two sequences of strings of equal
+    The function takes the answers of a model and the references, two lists of strings of equal
     length, and returns a number.
 
     Args:
         name: The name of the metric.
-        label: Its name in a sentence; by default `name`.
+        label: How printed messages name the metric; by default `name`.
         lower_is_better: True if smaller values are better.
         digits: Number of printed decimals.
 
@@ -91,9 +92,9 @@ def register_metric(
 
 
 def register_callback(name: str) -> Callable[[Function], Function]:
-    """Decorates a function of a `Run` that returns a Keras callback, for `training.callbacks=NAME`.
+    """Decorates a function that makes a Keras callback. Select it with `training.callbacks=NAME`.
 
-    Each training calls it once.
+    The function takes the `Run` and is called once when a training starts or resumes.
 
     Raises PluginError if the name is taken.
     """
@@ -101,18 +102,22 @@ def register_callback(name: str) -> Callable[[Function], Function]:
 
 
 def register_vocabulary(name: str) -> Callable[[Function], Function]:
-    """Decorates a function that learns the pieces of a vocabulary, for `tokenizer.kind=NAME`.
+    """Decorates a function that learns a vocabulary. Select it with `tokenizer.kind=NAME`.
 
-    The function takes an iterator over lines of the training text, normalized, and the largest
-    number of entries. It returns pieces with their scores, which should be log-probabilities; see
-    `keras_seq.text.model_of_pieces`. 261 entries are special ids, bytes and the space.
+    The function takes an iterator over the normalized lines of the training text, and the maximum
+    number of entries in the vocabulary. It returns pairs of a piece and its score, which should be
+    a log-probability; see `keras_seq.text.model_of_pieces`. 261 of the entries are special ids,
+    bytes and the space, so the function returns at most `size - 261` pieces.
 
     Raises PluginError if the name is taken.
     """
     return _register("vocabulary", name)
 
 
-def _register(kind: Any, name: str) -> Callable[[Function], Function]:
+def _register(kind: Kind, name: str) -> Callable[[Function], Function]:
+    if not isinstance(name, str):
+        raise TypeError(f"register_{kind}: expected a name, as in register_{kind}('my-{kind}')")
+
     def register(function: Function) -> Function:
         add(kind, name, function, function)
         return function

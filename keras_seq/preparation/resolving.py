@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from keras_seq.plugins import plugin_of
 from keras_seq.preparation.files import PairCounts, count_pairs
 from keras_seq.preparation.pretrained import copied_preset, fetch_preset
 from keras_seq.preparation.record import known_counts
@@ -119,10 +120,13 @@ def _choose_preset(
         adjustments = in_proportion_to_texts(shape)
     elif translates and shape.is_small:
         adjustments = in_proportion(shape, family)
+    # A plugin knows better what its models need.
+    for key in PRESETS[name]["training"] if plugin_of("family", family) else ():
+        adjustments.get("training", {}).pop(key, None)
     if notice:
         notice(f"preset {name}, chosen by {reason}")
         if adjustments:
-            training = adjustments["training"]
+            training = {**PRESETS[name]["training"], **adjustments["training"]}
             notice(
                 f"settings in proportion to {shape.pairs:,} {unit}: batches of "
                 f"{training['batch_tokens']:,} {amount}, {training['warmup_steps']:,} warm-up "

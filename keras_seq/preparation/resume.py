@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from keras_seq.plugins import PluginError
 from keras_seq.preparation.files import PairCounts, training_files, validation_files
 from keras_seq.preparation.preparing import Executor, create_prepared_run
 from keras_seq.preparation.record import (
@@ -40,6 +41,8 @@ _MAY_CHANGE = {
     "training.checkpoint_every",
     "training.keep_checkpoints",
     "training.sample_count",
+    # Follows from the other settings.
+    "plugins",
     # Text files may move, because only their content matters.
     *(f"data.{name}" for name in TEXT_KEYS),
 }
@@ -71,6 +74,8 @@ def find_run(directory: str | os.PathLike[str]) -> Run | None:
     """Opens the run in a directory that may be resumed; None if there is no valid run."""
     try:
         return Run.open(directory) if is_run(directory) else None
+    except PluginError:
+        raise
     except InputError:
         return None
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from keras_seq.plugins import added
+from keras_seq.plugins.registry import call
 from keras_seq.preparation.files import PairCounts
 from keras_seq.preparation.pretrained import read_word_pieces
 from keras_seq.run import Vocabulary
@@ -30,10 +31,12 @@ from keras_seq.text import (
     TextRules,
     Tokenizer,
     WordPieceTokenizer,
+    has_extra_spaces,
     import_tokenizer,
     model_of_pieces,
     source_of,
     vector_words,
+    without_surrogates,
     words_of,
 )
 
@@ -110,15 +113,35 @@ def with_learned(settings: Settings, source: Tokenizer, target: Vocabulary) -> S
 
 
 def _learn_with_plugin(
-    requested: VocabularySettings, sentences: Iterator[str], keep_spaces: bool
+    requested: VocabularySettings, sentences: Iterator[str], keep_spaces: bool | None
 ) -> Tokenizer:
+    """Learns a vocabulary with a plugin. `keep_spaces` None keeps extra spaces if there are any."""
+    name, size = str(requested.kind), requested.size or 0
     form = requested.normalization if requested.normalization != "auto" else "nfc"
     rules = TextRules("unigram", form or "nfc", bool(requested.lowercase))
-    size = requested.size or 0
-    pieces = added("vocabulary")[str(requested.kind)](map(rules.apply, sentences), size)
-    symbols = as_list(requested.symbols)
-    model = model_of_pieces(pieces, rules, size=size, symbols=symbols, keep_spaces=keep_spaces)
-    return Tokenizer.from_bytes(model)
+    has_spaces = False
+
+    def lines() -> Iterator[str]:
+        nonlocal has_spaces
+        for line in map(without_surrogates, sentences):
+            if line.strip():
+                has_spaces = has_spaces or has_extra_spaces(line)
+                yield rules.apply(line)
+
+    learned = call("vocabulary", name, lambda: [*added("vocabulary")[name](lines(), size)])
+    return call(
+        "vocabulary",
+        name,
+        lambda: Tokenizer.from_bytes(
+            model_of_pieces(
+                learned,
+                rules,
+                size=size,
+                symbols=as_list(requested.symbols),
+                keep_spaces=has_spaces if keep_spaces is None else keep_spaces,
+            )
+        ),
+    )
 
 
 class VocabularyLearner(NamedTuple):
@@ -255,7 +278,7 @@ class VocabularyLearner(NamedTuple):
                 tokenizer = import_tokenizer(requested.model, sentences)
                 origin = f"of {requested.model}"
             elif requested.kind in added("vocabulary"):
-                tokenizer = _learn_with_plugin(requested, sentences, bool(keep_spaces))
+                tokenizer = _learn_with_plugin(requested, sentences, keep_spaces)
             else:
                 tokenizer = Tokenizer.train(
                     sentences,

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from keras_seq.plugins import plugin_of
 from keras_seq.preparation.pretrained import check_pretrained, copy_pretrained
 from keras_seq.run import Run, is_run
 from keras_seq.settings import PRESETS, SIDES, BackboneSettings, Settings, Side
@@ -20,8 +21,11 @@ from keras_seq.storage.checkpoints.tensor_file import (
 )
 from keras_seq.text import InputError, Notice, Tokenizer, piece_vectors, vector_width
 
-# Training settings of presets: learning rate, batch size and intervals.
-_TRAINING_KEYS = {key for preset in PRESETS.values() for key in preset["training"]} - {"max_steps"}
+
+def _training_keys() -> set[str]:
+    """Returns training settings of presets: learning rate, batch size and intervals."""
+    keys = {key for preset in PRESETS.values() for key in preset["training"]}
+    return keys - {"max_steps"}
 
 
 def base_settings(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -40,7 +44,8 @@ def base_settings(path: str | os.PathLike[str]) -> dict[str, Any]:
     """
     settings = _open(path).settings
     values = settings.to_dict()
-    training = {key: values["training"][key] for key in _TRAINING_KEYS & values["training"].keys()}
+    keys = _training_keys() & values["training"].keys()
+    training = {key: values["training"][key] for key in keys}
     base = {"tokenizer": values["tokenizer"], "model": values["model"], "training": training}
     if isinstance(settings.model, BackboneSettings):
         # The positions of a pretrained encoder limit the length.
@@ -56,6 +61,23 @@ def initial_checkpoint(path: str, earlier: Run | None) -> str | Path:
     return path
 
 
+def _check_family(settings: Settings) -> None:
+    """Raises InputError if a warm start needs layer names that a plugin's model may not have."""
+    if plugin_of("family", settings.model.family) is None:
+        return
+    training = settings.training
+    for key, value, allowed in (
+        ("from_run_vocabulary", training.from_run_vocabulary, "keep"),
+        ("source_embeddings", training.source_embeddings, None),
+        ("target_embeddings", training.target_embeddings, None),
+    ):
+        if value != allowed:
+            raise InputError(
+                f"training.{key}: received {value!r}, expected {allowed or 'none'} with "
+                f"model.family {settings.model.family!r}, whose embeddings are those of a plugin"
+            )
+
+
 def check_initial_checkpoint(
     settings: Settings, directory: str | os.PathLike[str], notice: Notice
 ) -> Run | None:
@@ -65,6 +87,7 @@ def check_initial_checkpoint(
     weights, has a different model, or is `directory` itself; or if pretrained weights or word
     vectors do not fit.
     """
+    _check_family(settings)
     path = settings.training.from_run
     base = None
     if path is not None:

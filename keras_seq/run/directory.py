@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from keras_seq.plugins import plugin_of
 from keras_seq.run.checks import check_new
 from keras_seq.run.hub_address import fetch, is_hub_address
 from keras_seq.run.layout import MARK, check_run_files, remove_run_files, remove_run_temporaries
@@ -284,7 +285,8 @@ class Run(PreparedData):
     def require_task(self, task: str) -> None:
         """Raises `InputError`, with the command to use, if the run is for another command."""
         own = self.settings.task
-        if TASKS[own].command != TASKS[task].command:
+        is_alike = plugin_of("task", own) and TASKS[own].command == TASKS[task].command
+        if own != task and not is_alike:
             raise InputError(
                 f"{self.path}: a run of task {own!r}, expected {task!r}: "
                 f"use `keras-seq {TASKS[own].command}`"

@@ -39,8 +39,20 @@ def build_model(
         settings, source_vocabulary_size, target_vocabulary_size, dtype, **options
     )
     if plugin_of("family", settings.model.family) is not None:
+        _check_model_of_plugin(model, settings)
         name_weights(model)
     return model
+
+
+def _check_model_of_plugin(model: keras.Model, settings: Settings) -> None:
+    """Raises InputError if a model cannot be trained or searched."""
+    where = f"model.family {settings.model.family!r}: {type(model).__name__}"
+    if not model.built or not model.inputs:
+        raise InputError(f"{where} has no weights yet: expected a functional Keras model")
+    parts = ("encoder", "initial_state", "decoder_step", "grow_state")
+    missing = [part for part in parts if not hasattr(model, part)]
+    if missing and not TASKS[settings.task].has_labels:
+        raise InputError(f"{where} lacks {', '.join(missing)}, which the search needs")
 
 
 def _check_lstm(settings: Settings) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -41,17 +41,17 @@ def renumbered(paths: Sequence[str]) -> list[str]:
     >>> renumbered(["dense_7/kernel", "dense_7/bias", "dense_9/kernel", "gru_3/cell/kernel"])
     ['dense/kernel', 'dense/bias', 'dense_1/kernel', 'gru/cell/kernel']
     """
-    counts: Counter[tuple[str, str]] = Counter()
     known: dict[tuple[str, str], str] = {}
+    taken: set[tuple[str, str]] = set()
     names = []
     for path in paths:
         name = ""
         for part in path.split("/"):
             if (name, part) not in known:
                 base = _NUMBER.sub("", part)
-                count = counts[name, base]
-                counts[name, base] += 1
-                known[name, part] = f"{base}_{count}" if count else base
+                numbered = (f"{base}_{i}" if i else base for i in itertools.count())
+                known[name, part] = next(one for one in numbered if (name, one) not in taken)
+                taken.add((name, known[name, part]))
             name = f"{name}/{known[name, part]}" if name else known[name, part]
         names.append(name)
     return names

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from keras_seq.plugins import plugin_of
 from keras_seq.settings.errors import choices
 from keras_seq.settings.families import FAMILIES, families_of
 from keras_seq.settings.hub_models import BackboneSeq2SeqSettings, BackboneSettings
@@ -53,6 +54,11 @@ def _check_task(settings: Any) -> None:
         raise ValueError(
             f"model.family: received {settings.model.family!r}, expected "
             f"{choices(families)} with task {settings.task!r}"
+        )
+    if TASKS[settings.task].reads_sounds and plugin_of("family", settings.model.family):
+        raise ValueError(
+            f"model.family: received {settings.model.family!r}, expected "
+            f"{choices(TASKS[settings.task].families)}: plugins cannot add models of recordings"
         )
     check_task_settings(settings.task, settings)
     if settings.data.packed:

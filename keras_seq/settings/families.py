@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from typing import Any
 
-from keras_seq.plugins import added, reserve
+from keras_seq.plugins import added
+from keras_seq.plugins.registry import WithPlugins, reserve
 from keras_seq.settings.errors import choices, show
 from keras_seq.settings.hub_models import BackboneClassifierSettings, BackboneSeq2SeqSettings
 from keras_seq.settings.label_models import (
@@ -53,30 +53,20 @@ _OWN: dict[str, type[ModelSection]] = {
 }
 
 
-class _Families(Mapping[str, type[ModelSection]]):
-    """The families of keras_seq and of plugins, by name."""
-
-    def __getitem__(self, name: str) -> type[ModelSection]:
-        if name in _OWN:
-            return _OWN[name]
-        section: type[ModelSection] = added("family")[name].section
-        return section
-
-    def __iter__(self) -> Iterator[str]:
-        return iter((*_OWN, *added("family")))
-
-    def __len__(self) -> int:
-        return len(_OWN) + len(added("family"))
-
-
-FAMILIES = _Families()
+FAMILIES = WithPlugins("family", _OWN, lambda name, family: family.section)
 reserve("family", _OWN)
 
 
 def families_of(task: Any) -> tuple[str, ...]:
-    """Returns the families of models for a task, the default first."""
+    """Returns the families of models for a task, the default first.
+
+    Raises ValueError if there is none.
+    """
     others = added("family").items()
-    return (*task.families, *(name for name, family in others if task.name in family.tasks))
+    found = (*task.families, *(name for name, family in others if task.name in family.tasks))
+    if not found:
+        raise ValueError(f"task {task.name!r} has no family of models: register or import one")
+    return found
 
 
 def model_section(value: Any) -> Any:

@@ -117,7 +117,10 @@ def _override_items(overrides: Mapping[str, Any] | Iterable[str]) -> Iterator[tu
             if not equals:
                 raise SettingsError(f"received {show(item)}, expected key=value")
             pairs.append((key.strip(), value))
-    fields = dict(walk_fields())
+    fields: dict[str, Any] = {}
+    for key, field in walk_fields():
+        # Families share keys. A plugin does not change how the value of an own family is read.
+        fields.setdefault(key, field)
     for key, value in pairs:
         if key not in fields:
             raise SettingsError(f"unknown setting {show(key)}{suggest(key, list(fields))}")

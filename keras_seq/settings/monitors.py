@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from keras_seq.plugins import added, reserve
+from keras_seq.plugins.registry import WithPlugins, reserve
 
 
 class Monitor(NamedTuple):
@@ -67,28 +67,17 @@ _OTHERS: Mapping[str, Monitor] = MappingProxyType(
 )
 
 
-class _Metrics(Mapping[str, Monitor]):
-    """Metrics of keras_seq and of plugins, by name."""
-
-    def __init__(self, own: Mapping[str, Monitor]) -> None:
-        self._own = own
-
-    def __getitem__(self, name: str) -> Monitor:
-        if name in self._own:
-            return self._own[name]
-        _, label, lower_is_better, digits = added("metric")[name]
-        return Monitor(label, lower_is_better=lower_is_better, digits=digits)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter((*self._own, *added("metric")))
-
-    def __len__(self) -> int:
-        return len(self._own) + len(added("metric"))
+def _metric_of_plugin(name: str, metric: Any) -> Monitor:
+    lower_is_better, digits = metric.lower_is_better, metric.digits
+    return Monitor(metric.label, lower_is_better=lower_is_better, digits=digits)
 
 
 # Values of `training.monitor`, and metrics of a test set.
-MONITORS = _Metrics(_MONITORS)
-METRICS = _Metrics({**_MONITORS, **_OTHERS})
-reserve("metric", ("auto", *_MONITORS, *_OTHERS))
+MONITORS = WithPlugins("metric", _MONITORS, _metric_of_plugin)
+METRICS = WithPlugins("metric", {**_MONITORS, **_OTHERS}, _metric_of_plugin)
+# Other values in the log of a validation.
+_LOGGED = ("kind", "step", "minutes", "monitor", "signature")
+_FITTED = ("temperature", "threshold", "outside_penalty")
+reserve("metric", ("auto", *_MONITORS, *_OTHERS, *_LOGGED, *_FITTED))
 # Scores of decoded text, computed by `keras_seq.scoring`.
 TEXT_MONITORS = tuple(name for name, monitor in _MONITORS.items() if monitor.score_name)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from keras_seq.plugins import Kind, added, plugin_of, plugins
+from keras_seq.plugins import Kind, added, plugin_of
+from keras_seq.plugins.registry import NOTEBOOK, is_known
 from keras_seq.settings.errors import SettingsError, choices, show
 
 # Where the settings name something that a plugin can add.
@@ -19,17 +21,31 @@ _KEYS: tuple[tuple[Kind, tuple[str, ...]], ...] = (
     ("vocabulary", ("tokenizer", "source", "kind")),
     ("vocabulary", ("tokenizer", "target", "kind")),
 )
+# The name of a plugin that is safe to print.
+_PLUGIN = re.compile(r"[\w.-]{1,100}")
 
 
 def require_plugins(values: Mapping[str, Any], where: str = "") -> None:
-    """Raises SettingsError if `values["plugins"]` has a plugin that was not imported."""
-    stored = values.get("plugins") or []
-    for name in stored if isinstance(stored, list) else []:
-        if name not in plugins():
-            raise SettingsError(
-                f"{where}plugins: the plugin {show(name)} is needed: add --import {name}, or "
-                "import it in Python first"
+    """Raises SettingsError if nested values have a name whose plugin was not imported.
+
+    `values["plugins"]` says which plugins to import. It can be from a stranger.
+    """
+    plugins = values.get("plugins")
+    if not plugins:
+        return
+    if not isinstance(plugins, list) or not all(
+        isinstance(name, str) and _PLUGIN.fullmatch(name) for name in plugins
+    ):
+        raise SettingsError(f"{where}plugins: received {show(plugins)}, expected names of plugins")
+    for kind, name in _names(values):
+        if is_known(kind, name):
+            continue
+        advice = "".join(f" --import {plugin}" for plugin in plugins if plugin != NOTEBOOK)
+        if not advice:
+            advice = (
+                " its definition, which was in a notebook: run it first, or give --import FILE.py"
             )
+        raise SettingsError(f"{where}the {kind} {show(name)} is of a plugin: add{advice}")
 
 
 def needed_plugins(values: Mapping[str, Any]) -> list[str] | None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from keras_seq.plugins import added, plugin_of
+from keras_seq.plugins import plugin_of
+from keras_seq.plugins.registry import WithPlugins, reserve
 from keras_seq.settings.errors import SettingsError
 from keras_seq.settings.small_corpus import (
     FEWEST_PAIRS_OF_SYMBOLS,
@@ -118,7 +119,7 @@ def _of_characters(preset: dict[str, Any]) -> dict[str, Any]:
 
 _SMALL = {"num_layers": 2, "units": 128, "feedforward_units": 512, "num_heads": 4, "dropout": 0.2}
 
-_PRESETS: dict[str, dict[str, Any]] = {
+_PRESETS: dict[str, Mapping[str, Any]] = {
     "transformer-tiny": {
         "model": _transformer(4, 128, 256, 4, 0.3, 0.0),
         # Averages about 500 updates; a longer average lags behind in short trainings.
@@ -278,24 +279,14 @@ _PRESETS: dict[str, dict[str, Any]] = {
 }
 
 
-class _Presets(Mapping[str, Mapping[str, Any]]):
-    """Nested settings by the name of the preset: of keras_seq, and one for each plugin's family."""
-
-    def __getitem__(self, name: str) -> Mapping[str, Any]:
-        if name in _PRESETS:
-            return _PRESETS[name]
-        family = added("family")[name]
-        values = {"model": {"family": name}, "training": dict(family.training)}
-        return values | ({"task": family.tasks[0]} if len(family.tasks) == 1 else {})
-
-    def __iter__(self) -> Iterator[str]:
-        return iter((*_PRESETS, *added("family")))
-
-    def __len__(self) -> int:
-        return len(_PRESETS) + len(added("family"))
+def _preset_of_family(name: str, family: Any) -> Mapping[str, Any]:
+    values = {"model": {"family": name}, "training": dict(family.training)}
+    return values | ({"task": family.tasks[0]} if len(family.tasks) == 1 else {})
 
 
-PRESETS = _Presets()
+# Nested settings by the name of the preset. Each family of a plugin has a preset of its name.
+PRESETS = WithPlugins("family", _PRESETS, _preset_of_family)
+reserve("family", _PRESETS)
 
 # Maximum corpus size of each preset. The sizes are chosen, not measured: wide models overfit
 # small corpora, narrow ones underfit large ones.

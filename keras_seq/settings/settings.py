@@ -74,9 +74,7 @@ class Settings(Section):
             raise ValueError(f"task: received {show(task)}, expected {choices(TASKS)}")
         if isinstance(model, dict) and "family" not in model:
             values = {**values, "model": {"family": default_family(task, model), **model}}
-        if isinstance(values.get("plugins", []), list):
-            values = {**values, "plugins": needed_plugins(values)}
-        return values
+        return {**values, "plugins": needed_plugins(values)}
 
     @model_validator(mode="after")
     def _is_possible(self) -> Settings:
@@ -115,7 +113,9 @@ class Settings(Section):
 
     def to_dict(self) -> dict[str, Any]:
         """Returns all values that are not None, nested."""
-        return self.model_dump(exclude_none=True)
+        values = self.model_dump(exclude_none=True, exclude={"plugins"})
+        plugins = needed_plugins(values)
+        return values if plugins is None else {"plugins": plugins, **values}
 
     def to_toml(self) -> str:
         """Returns all values that are not None, as TOML text."""

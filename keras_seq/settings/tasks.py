@@ -6,7 +6,8 @@ import importlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from keras_seq.plugins import added, reserve
+from keras_seq.plugins import added
+from keras_seq.plugins.registry import WithPlugins, reserve
 from keras_seq.settings.errors import choices, show
 from keras_seq.text import PAIR, Roles, parse_columns
 
@@ -61,33 +62,26 @@ class TaskSpec:
         return target
 
 
-class _Tasks(Mapping[str, Any]):
-    """Tasks of keras_seq and of plugins, by name.
-
-    The tasks of keras_seq are imported at their first use, because their modules import the
-    settings.
-    """
+class _OwnTasks(Mapping[str, Any]):
+    """Tasks of keras_seq, imported at first use because their modules import the settings."""
 
     def __init__(self, modules: Mapping[str, str]) -> None:
         self._modules = modules
-        self._loaded: dict[str, TaskSpec] = {}
-        reserve("task", modules)
 
     def __getitem__(self, name: str) -> Any:
-        if name not in self._modules:
-            return added("task")[name]
-        if name not in self._loaded:
-            self._loaded[name] = importlib.import_module(self._modules[name]).TASK
-        return self._loaded[name]
+        return importlib.import_module(self._modules[name]).TASK
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._modules
 
     def __iter__(self) -> Iterator[str]:
-        return iter((*self._modules, *added("task")))
+        return iter(self._modules)
 
     def __len__(self) -> int:
-        return sum(1 for _ in self)
+        return len(self._modules)
 
 
-TASKS = _Tasks(
+_OWN = _OwnTasks(
     {
         "translate": "keras_seq.tasks.translation",
         "language-model": "keras_seq.tasks.language_model",
@@ -98,6 +92,8 @@ TASKS = _Tasks(
         "wake-word": "keras_seq.tasks.wake_word",
     }
 )
+TASKS: Mapping[str, Any] = WithPlugins("task", _OWN, lambda name, task: task)
+reserve("task", _OWN)
 
 
 def monitors_of(task: TaskSpec) -> tuple[str, ...]:

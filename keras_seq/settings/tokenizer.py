@@ -6,7 +6,8 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from keras_seq.plugins import added, reserve
+from keras_seq.plugins import added
+from keras_seq.plugins.registry import reserve
 from keras_seq.settings.errors import choices, show
 from keras_seq.settings.section import Section, a_choice, a_number, a_text, as_list
 

@@ -16,7 +16,7 @@ from .given_pieces import model_of_pieces
 from .imported import import_tokenizer
 from .labeled_lines import read_labeled
 from .labels import FIRST_LABEL, Labels
-from .learning import KINDS, Kind, check_symbols, has_extra_spaces
+from .learning import KINDS, Kind, check_symbols, has_extra_spaces, without_surrogates
 from .letter_trigrams import letter_trigrams, trigram_ids
 from .normalization import Form, TextRules
 from .pair_files import Example, PairFiles, expand_names
@@ -98,6 +98,7 @@ __all__ = [
     "vector_width",
     "vector_words",
     "without_features",
+    "without_surrogates",
     "word_characters",
     "word_tokens",
     "words_of",

@@ -7,7 +7,6 @@ from typing import Any
 import keras
 import numpy as np
 
-from keras_seq.plugins import added
 from keras_seq.settings import Settings
 from keras_seq.training.feed import Arrays, FitBatch
 from keras_seq.training.function_loss import FunctionLoss
@@ -37,7 +36,7 @@ class Objective:
     def _own_loss(self, ignored_id: int) -> FunctionLoss | None:
         """Returns the loss of a plugin that `training.loss` names, if any."""
         name = self._training.loss
-        return None if name is None else FunctionLoss(added("loss")[name], ignored_id)
+        return None if name is None else FunctionLoss(name, ignored_id)
 
     def fit_batch(self, batch: Arrays, weights: np.ndarray) -> FitBatch:
         """Converts a batch and the float32 weights `(B,)` of its rows to the arguments of `fit`."""

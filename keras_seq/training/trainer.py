@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -10,7 +11,8 @@ from datetime import datetime
 import keras
 
 from keras_seq.cluster import Cluster, start_cluster
-from keras_seq.plugins import added
+from keras_seq.plugins import PluginError, added
+from keras_seq.plugins.registry import call
 from keras_seq.preparation import Resume, open_or_prepare
 from keras_seq.run import Run
 from keras_seq.runtime.devices import Devices
@@ -118,7 +120,16 @@ def train_as_worker(
 def _callbacks_of_plugins(run: Run) -> list[keras.callbacks.Callback]:
     """Makes the callbacks that `training.callbacks` names; only the first host has some."""
     names = as_list(run.settings.training.callbacks) if run.writable else []
-    return [added("callback")[name](run) for name in names]
+    made = []
+    for name in names:
+        function = functools.partial(added("callback")[name], run)
+        callback = call("callback", name, function)
+        if not isinstance(callback, keras.callbacks.Callback):
+            raise PluginError(
+                f"the callback {name!r}: expected a Keras callback, received {callback!r}"
+            )
+        made.append(callback)
+    return made
 
 
 def _train(

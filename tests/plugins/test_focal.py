@@ -46,7 +46,7 @@ def test_loss_is_the_sum_over_what_is_not_padding(members, padding):
         expected += weights[row] * np.mean(-log_p * (1 - np.exp(log_p)) ** 2)
 
     import_plugin(str(PLUGIN))
-    loss = FunctionLoss(keras_seq.plugins.added("loss")["focal"], padding)
+    loss = FunctionLoss("focal", padding)
     result = loss(ops.array(ids), ops.array(logits, "float32"), ops.array(weights, "float32"))
     assert float(result) == pytest.approx(expected, rel=1e-5)
 

@@ -6,7 +6,8 @@ import sys
 
 import pytest
 
-from keras_seq.plugins import VARIABLE, PluginError, added, import_plugin, plugin_of
+from keras_seq.plugins import PluginError, added, import_plugin, plugin_of
+from keras_seq.plugins.loading import VARIABLE
 from keras_seq.run import Run
 from keras_seq.settings import FAMILIES, MONITORS, PRESETS, SettingsError, load_settings
 from keras_seq.text import InputError
@@ -69,8 +70,7 @@ def test_run_names_its_plugin_and_opens_only_with_it(write, tmp_path):
     without = {key: value for key, value in os.environ.items() if key != VARIABLE}
     alone = subprocess.run(command, capture_output=True, text=True, env=without, check=False)
     assert alone.stderr.splitlines()[-1].endswith(
-        "plugins: the plugin 'mine.py' is needed: add --import mine.py, or import it in Python "
-        "first"
+        "the family 'mine' is of a plugin: add --import mine.py"
     )
     # Processes that this one starts know the plugin.
     child = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -149,10 +149,8 @@ def test_names_of_missing_plugins_are_explained():
         SettingsError, match=r"training\.monitor: received 'nothing', expected 'auto"
     ):
         load_settings(overrides=["training.monitor=nothing"])
-    with pytest.raises(
-        SettingsError, match="plugins: the plugin 'lost.py' is needed: add --import"
-    ):
-        load_settings(overrides=['plugins=["lost.py"]'])
+    with pytest.raises(SettingsError, match="the loss 'focal' is of a plugin: add --import"):
+        load_settings(base={"plugins": ["lost.py"], "training": {"loss": "focal"}})
 
 
 def test_command_line_reports_a_broken_plugin(write, keras_seq_command, tmp_path):
