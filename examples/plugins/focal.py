@@ -27,7 +27,7 @@ def whole_lines(answers, references):
 
 @keras_seq.register_callback("rates")
 def rates(run):
-    """Writes the learning rate after each pass over the text to `rates.txt` in the run."""
+    """After each epoch, appends the learning rate to `rates.txt` in the run's folder."""
 
     class Rates(keras.callbacks.Callback):
         def on_epoch_end(self, epoch, logs=None):

@@ -14,7 +14,7 @@ from keras_seq.settings import ModelSection, a_family, a_number
 
 
 class PlainGRU(keras.Model):
-    """Encoder and decoder without attention, with the four parts that the search needs."""
+    """Has what beam search needs: encoder, initial_state, decoder_step and grow_state."""
 
     def __init__(self, source_size, target_size, units, dtype=None, name=None, **_):
         source = keras.Input((None,), dtype="int32", name="source")
@@ -45,7 +45,7 @@ class PlainGRU(keras.Model):
         return {"logits": score(hidden), "state": {"beam": {"h": hidden}}}
 
     def grow_state(self, state, length):
-        """A recurrent state holds any number of steps."""
+        """The size of a recurrent state does not depend on the length."""
         return state
 
 

@@ -19,7 +19,7 @@ from keras_seq.training.label_objectives import ClassificationObjective, make_la
 
 
 class Counter(keras.Model):
-    """Logits of the counts, from the sum of a learned vector for each token."""
+    """Adds the learned vectors of all tokens; each possible count is a class."""
 
     def __init__(self, vocabulary_size, num_labels, units, dtype=None):
         source = keras.Input((None,), dtype="int32", name="source")

@@ -6,7 +6,7 @@ from typing import Any
 
 from keras_seq.plugins import added
 from keras_seq.plugins.registry import WithPlugins, reserve
-from keras_seq.settings.errors import choices, show
+from keras_seq.settings.errors import SettingsError, choices, show
 from keras_seq.settings.hub_models import BackboneClassifierSettings, BackboneSeq2SeqSettings
 from keras_seq.settings.label_models import (
     BagClassifierSettings,
@@ -60,12 +60,12 @@ reserve("family", _OWN)
 def families_of(task: Any) -> tuple[str, ...]:
     """Returns the families of models for a task, the default first.
 
-    Raises ValueError if there is none.
+    Raises SettingsError if there is none.
     """
     others = added("family").items()
     found = (*task.families, *(name for name, family in others if task.name in family.tasks))
     if not found:
-        raise ValueError(f"task {task.name!r} has no family of models: register or import one")
+        raise SettingsError(f"task {task.name!r} has no family of models: register or import one")
     return found
 
 

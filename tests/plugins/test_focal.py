@@ -8,7 +8,8 @@ import pytest
 from keras import ops
 
 import keras_seq
-from keras_seq.plugins import import_plugin
+from keras_seq.evaluation.plugin_values import plugin_values
+from keras_seq.plugins import PluginError, import_plugin
 from keras_seq.training.function_loss import FunctionLoss
 
 PLUGIN = Path(__file__).parents[2] / "examples" / "plugins" / "focal.py"
@@ -51,6 +52,23 @@ def test_loss_is_the_sum_over_what_is_not_padding(members, padding):
     assert float(result) == pytest.approx(expected, rel=1e-5)
 
 
+def test_padding_has_no_gradient(monkeypatch):
+    tf = pytest.importorskip("tensorflow")
+    import_plugin(str(PLUGIN))
+    logits = tf.Variable([[[0.5, 1.0, 2.0], [float("nan")] * 3, [0.0, -1e30, 0.0]]])
+    with tf.GradientTape() as tape:
+        value = FunctionLoss("focal", 0)(tf.constant([[2, 0, 0]]), logits)
+    gradient = tape.gradient(value, logits).numpy()
+    assert np.isfinite(gradient).all()
+    assert (gradient[0, 1:] == 0).all() and (gradient[0, 0] != 0).all()
+
+
+def test_loss_of_a_wrong_shape_is_refused():
+    keras_seq.register_loss("scalar")(lambda ids, logits: ops.sum(logits))
+    with pytest.raises(PluginError, match="the loss 'scalar': received a result of shape"):
+        FunctionLoss("scalar", 0)(ops.array([[1]]), ops.zeros((1, 1, 3)))
+
+
 def corpus(folder, task):
     lines = ["the dog runs", "a cat sleeps", "dogs bark far", "a bird"] * 8
     rights = {
@@ -87,6 +105,30 @@ def test_cross_entropy_of_a_plugin_trains_the_same_weights(task, tmp_path):
     assert keras_seq.Run.open(run).settings.plugins == [__name__]
     for ours, plugin in zip(*weights, strict=True):
         np.testing.assert_allclose(plugin, ours, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.slow
+def test_training_uses_the_loss_of_the_plugin(tmp_path):
+    keras_seq.register_loss("nothing")(lambda ids, logits: 0 * logits[:, 0])
+    values = TINY | MODELS["classify"] | corpus(tmp_path, "classify") | {"task": "classify"}
+    weights = []
+    for steps in (1, 20):
+        changed = {"training.loss": "nothing", "training.max_steps": steps}
+        settings = keras_seq.load_settings(overrides=values | changed)
+        run = tmp_path / f"run{steps}"
+        keras_seq.train(settings, run, notice=lambda line: None)
+        model = keras_seq.run.models.load_model(keras_seq.Run.open(run))
+        weights.append(model.get_weights())
+    # Nothing is learned from a loss that is always 0.
+    for one, twenty in zip(*weights, strict=True):
+        # Averaging the weights rounds them.
+        np.testing.assert_allclose(one, twenty, rtol=1e-5, atol=1e-6)
+
+
+def test_metric_that_fails_names_its_plugin():
+    keras_seq.register_metric("broken")(lambda answers, references: answers[99])
+    with pytest.raises(PluginError, match=f"plugin {__name__}: the metric 'broken': IndexError"):
+        plugin_values(["a"], ["b"], ["broken"], None)
 
 
 @pytest.mark.slow

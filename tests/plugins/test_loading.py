@@ -163,3 +163,53 @@ def test_command_line_reports_a_broken_plugin(write, keras_seq_command, tmp_path
 
 def test_a_plugin_error_is_an_input_error():
     assert issubclass(PluginError, InputError)
+
+
+def test_a_stranger_cannot_print_or_import_by_the_list_of_plugins():
+    base = {"training": {"loss": "focal"}}
+    for plugins in ([["a"]], ["a\x1b[31mb"], ["a b"], "lost.py", 3, ["x" * 101]):
+        with pytest.raises(SettingsError, match="plugins: received .*, expected names of plugins"):
+            load_settings(base={"plugins": plugins, **base})
+    with pytest.raises(
+        SettingsError, match="is of a plugin: add its definition, which was in a no"
+    ):
+        load_settings(base={"plugins": ["__main__"], **base})
+
+
+def test_any_plugin_with_the_name_will_do(write, tmp_path):
+    import_plugin(write("mine.py", FAMILY))
+    values = {**load_settings(preset="mine").to_dict(), "plugins": ["another.py"]}
+    assert load_settings(base=values).to_dict()["plugins"] == ["mine.py"]
+
+
+def test_plugins_of_the_environment_stay_listed(write, monkeypatch):
+    first = write("first.py", METRIC.format(name="one"))
+    monkeypatch.setenv(VARIABLE, first)
+    import_plugin(write("second.py", METRIC.format(name="two")))
+    assert os.environ[VARIABLE].split(os.pathsep)[0] == first
+    assert "one" not in added("metric")
+    load_settings()
+    assert {"one", "two"} <= set(added("metric"))
+
+
+def test_script_that_exits_is_no_plugin(write):
+    path = write("script.py", "import sys\nsys.exit(0)\n")
+    with pytest.raises(PluginError, match="plugin script.py: line 2: SystemExit: 0"):
+        import_plugin(path)
+
+
+def test_package_that_lacks_a_dependency_is_not_called_missing(write, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    write("incomplete/__init__.py", "import no_such_package_at_all")
+    write("incomplete/models.py", "")
+    with pytest.raises(PluginError, match="plugin incomplete.models: ModuleNotFoundError: No mod"):
+        import_plugin("incomplete.models")
+
+
+@pytest.mark.process
+def test_plugin_may_import_what_is_hidden_from_keras(write, keras_seq_process, tmp_path):
+    plugin = write("tables.py", "import scipy, keras\n")
+    outcome = keras_seq_process(
+        "train", tmp_path / "run", "--pairs", "none.tsv", "--import", plugin
+    )
+    assert "none.tsv" in outcome.error
