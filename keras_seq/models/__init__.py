@@ -20,6 +20,7 @@ from keras_seq.models.transformer import Transformer
 from keras_seq.models.transformer_language_model import TransformerLanguageModel
 from keras_seq.models.transformer_text_encoder import TransformerTextEncoder
 from keras_seq.models.trigger_word_detector import TriggerWordDetector
+from keras_seq.models.uncached_seq2seq import UncachedSeq2Seq
 
 __all__ = [
     "AttentionRecognizer",
@@ -42,4 +43,5 @@ __all__ = [
     "TransformerLanguageModel",
     "TransformerTextEncoder",
     "TriggerWordDetector",
+    "UncachedSeq2Seq",
 ]

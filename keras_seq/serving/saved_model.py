@@ -96,14 +96,43 @@ def export_saved_model(
     runs = open_ensemble(run, ensemble, which, notice)
     model = load_ensemble(runs, which)
     exporter: Exporter = TASKS[settings.task].exporter(run, settings)
+    return publish(
+        base,
+        exporter,
+        model,
+        vocabularies=run.vocabularies,
+        record=checkpoint_record(runs),
+        batch_size=settings.search.batch_size,
+        ids_only=ids_only,
+        verify=verify,
+        report=report,
+    )
+
+
+def publish(
+    base: Path,
+    exporter: Exporter,
+    model: Any,
+    *,
+    vocabularies: Sequence[Any],
+    record: bytes,
+    batch_size: int,
+    ids_only: bool,
+    verify: int,
+    report: Callable[[str], None],
+) -> Path:
+    """Writes, verifies and publishes the next version of a model; see `export_saved_model`.
+
+    `record` is the content of the file `checkpoint.json`. `vocabularies` are source and target
+    vocabulary.
+    """
     # Without verification, read one input anyway: the guide needs an example.
     inputs = exporter.inputs()[: max(verify, 1)] or ["1"]
     expected = exporter.expected(model, inputs)
-    batch_size = settings.search.batch_size
 
     def write(version: Path) -> None:
         exporter.module(model).save(version, ids_only=ids_only)
-        write_file(version / RECORD_NAME, checkpoint_record(runs))
+        write_file(version / RECORD_NAME, record)
         if verify:
             seconds = verify_saved_model(
                 version,
@@ -119,7 +148,7 @@ def export_saved_model(
                 f"{exporter.verb} them; loaded in {seconds:.2f} s"
             )
         if not ids_only:
-            batches = _warmup_batches(run, exporter, batch_size)
+            batches = _warmup_batches(vocabularies[0], exporter, batch_size)
             write_warmup(version, [exporter.requests(batch) for batch in batches])
 
     version = publish_version(base, write)
@@ -128,29 +157,29 @@ def export_saved_model(
     if not ids_only:
         guide = text_guide(exporter, inputs[0], expected[0])
         write_guide(base, guide, operations(version), batch_size, tf.__version__)
-    report(_size_report(version, run, model, ids_only))
+    report(_size_report(version, vocabularies, model, ids_only))
     return version
 
 
-def _warmup_batches(run: Run, exporter: Exporter, rows: int) -> list[list[str]]:
+def _warmup_batches(tokenizer: Any, exporter: Exporter, rows: int) -> list[list[str]]:
     """Builds requests of one row and of a full batch, with the minimum and maximum text length."""
     lines = sorted((line for line in exporter.inputs() if line.strip()), key=len)
     shortest = lines[0] if lines else "a"
     longest, tokens = shortest, 0
     for line in lines:
-        tokens += len(run.source_tokenizer.encode([line])[0])
+        tokens += len(tokenizer.encode([line])[0])
         longest = f"{longest} {line}"
         if tokens >= exporter.limit:
             break
     return [[shortest], [longest], [shortest] * rows, [longest] * rows]
 
 
-def _size_report(version: Path, run: Run, model: Any, ids_only: bool) -> str:
+def _size_report(version: Path, vocabularies: Sequence[Any], model: Any, ids_only: bool) -> str:
     total = sum(file.stat().st_size for file in version.rglob("*") if file.is_file())
     content = sum(weight.value.numpy().nbytes for weight in model.weights)
     if not ids_only:
         # Count a joint vocabulary once: source and target are then the same object.
-        distinct = {id(vocabulary): vocabulary for vocabulary in run.vocabularies}
+        distinct = {id(vocabulary): vocabulary for vocabulary in vocabularies}
         content += sum(len(vocabulary.to_bytes()) for vocabulary in distinct.values())
     excess = 100 * (total / content - 1)
     return f"{total / 1e6:.1f} MB, {excess:.1f} % more than weights and vocabulary"

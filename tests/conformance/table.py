@@ -64,6 +64,10 @@ def ensemble(name: str | None = None, **options: Any) -> models.EnsembleSeq2Seq:
     return models.EnsembleSeq2Seq.of(member, 2)
 
 
+def uncached(name: str | None = None, **options: Any) -> models.UncachedSeq2Seq:
+    return models.UncachedSeq2Seq(models.RecurrentSeq2Seq(**RECURRENT, **options), name=name)
+
+
 def attention_cell(query: str = "current", input_feeding: bool = True) -> layers.AttentionCell:
     return layers.AttentionCell(
         keras.layers.GRUCell(8),
@@ -288,6 +292,15 @@ ROWS = [
     Row(
         "EnsembleSeq2Seq",
         make=ensemble,
+        inputs=IDS,
+        outputs=["BTV"],
+        call=lambda model, arrays: model(arrays),
+        float32_outputs=[0],
+        step=steps.model,
+    ),
+    Row(
+        "UncachedSeq2Seq",
+        make=uncached,
         inputs=IDS,
         outputs=["BTV"],
         call=lambda model, arrays: model(arrays),
