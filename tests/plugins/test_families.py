@@ -57,3 +57,17 @@ def test_model_without_weights_is_refused():
     settings = keras_seq.load_settings(overrides=["task=classify", "model.family=mine"])
     with pytest.raises(keras_seq.InputError, match="Subclassed has no weights yet: expected a fun"):
         build_model(settings, 9, 9)
+
+
+def test_warm_start_with_a_new_vocabulary_is_refused(tmp_path):
+    register(staticmethod(functional))
+    (tmp_path / "pairs.tsv").write_text("a\tb\n" * 40)
+    settings = keras_seq.load_settings(
+        overrides={
+            "model.family": "mine",
+            "data.pairs": str(tmp_path / "pairs.tsv"),
+            "training.source_embeddings": "vectors.txt",
+        }
+    )
+    with pytest.raises(keras_seq.InputError, match="training.source_embeddings: received 'vectors"):
+        keras_seq.preparation.open_or_prepare(settings, tmp_path / "run")

@@ -172,3 +172,15 @@ def test_model_with_a_loss_of_its_own_refuses_another(setting, value):
         keras_seq.SettingsError, match="training.loss: received 'own', expected none"
     ):
         keras_seq.load_settings(overrides=values)
+
+
+@pytest.mark.slow
+def test_monitor_of_a_plugin_may_change_when_a_training_resumes(tmp_path):
+    keras_seq.register_metric("lengths")(lambda answers, references: float(len(answers)))
+    values = TINY | MODELS["classify"] | corpus(tmp_path, "classify") | {"task": "classify"}
+    for steps, monitor in ((20, "accuracy"), (40, "lengths"), (60, "loss")):
+        changed = {"training.monitor": monitor, "training.max_steps": steps}
+        settings = keras_seq.load_settings(overrides=values | changed)
+        result = keras_seq.train(settings, tmp_path / "run", notice=lambda line: None)
+        assert (result.steps, result.metric) == (steps, monitor)
+    assert keras_seq.Run.open(tmp_path / "run").settings.plugins is None

@@ -114,3 +114,11 @@ def test_metrics_apply_to_tasks_that_compare_texts():
     keras_seq.register_metric("any")(lambda answers, references: 1.0)
     with_metric = [name for name, task in TASKS.items() if "any" in metrics_of(task)]
     assert with_metric == ["translate", "classify", "tag", "speech"]
+
+
+def test_tasks_of_keras_seq_with_the_same_command_stay_apart(tmp_path):
+    run = keras_seq.Run.create(tmp_path / "run", keras_seq.load_settings(preset="vae"))
+    with pytest.raises(
+        keras_seq.InputError, match="a run of task 'vae', expected 'language-model'"
+    ):
+        run.require_task("language-model")

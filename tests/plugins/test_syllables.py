@@ -87,3 +87,36 @@ def test_kind_of_no_plugin_is_refused():
         keras_seq.SettingsError, match="tokenizer.source.kind: received 'syllables'"
     ):
         keras_seq.load_settings(overrides=["tokenizer.source.kind=syllables"])
+
+
+def test_prepared_text_and_its_trainings_name_the_plugin(tmp_path, keras_seq_command):
+    (tmp_path / "pairs.tsv").write_text("kami nota\tno ta\n" * 40)
+    plugin = f"--import={PLUGIN}"
+    files = ("--pairs", tmp_path / "pairs.tsv", "--valid-pairs", tmp_path / "pairs.tsv")
+    kind = ("--set=tokenizer.kind=syllables", "--set=tokenizer.size=280")
+    prepared = keras_seq_command("prepare", tmp_path / "prepared", *files, plugin, *kind)
+    assert prepared.code == 0, prepared.err
+    stored = (tmp_path / "prepared" / "settings.toml").read_text()
+    assert '"syllables.py"' in stored
+    dry = keras_seq_command(
+        "train", tmp_path / "run", "--prepared", tmp_path / "prepared", plugin, "--dry-run"
+    )
+    assert dry.code == 0, dry.err
+
+
+def test_extra_spaces_of_targets_are_kept(tmp_path):
+    import_plugin(str(PLUGIN))
+    (tmp_path / "pairs.tsv").write_text("kami\tno  ta\n" * 40)
+    settings = keras_seq.load_settings(
+        overrides={
+            "data.pairs": str(tmp_path / "pairs.tsv"),
+            "data.valid_pairs": str(tmp_path / "pairs.tsv"),
+            "tokenizer.kind": "syllables",
+            "tokenizer.size": 280,
+            "tokenizer.joint": False,
+        }
+    )
+    run = keras_seq.preparation.open_or_prepare(settings, tmp_path / "run")
+    tokenizer = run.target_tokenizer
+    assert tokenizer.decode(tokenizer.encode(["no  ta"])) == ["no  ta"]
+    run.unlock()
