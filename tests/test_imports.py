@@ -102,9 +102,11 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     "training": (ABOVE_RUN | {"callbacks"}, {"keras", "numpy", "tensorboard"}),
     # The export finds version directories with the server's own code.
     "serving": (
-        ABOVE_RUN | {"serving.graph_file", "serving.http"},
+        ABOVE_RUN | {"serving.graph_file", "serving.http", "serving.model_export"},
         {"keras", "numpy", "ctranslate2", "tensorflow", "tensorflow_serving", "tensorflow_text"},
     ),
+    # Exports a model without a run, with the signatures of the task of translation.
+    "serving.model_export": (ABOVE_RUN | {"serving", "tasks"}, set()),
     # Everything that a user does with a model in Python. Matplotlib is optional.
     "estimators": (
         ABOVE_RUN | {"serving", "training"},
