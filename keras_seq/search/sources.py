@@ -58,11 +58,6 @@ def read_source(model: Any, source: Any, config: SearchConfig, prefix: Any = Non
     The source is ids `(B, S)`, padded with 0; or any other input of the encoder: a tensor of
     another kind or a dict of tensors, each `(B, ...)`. Raises NotImplementedError on torch.
     """
-    if backend.name() == "torch":
-        raise NotImplementedError(
-            "Search and sampling run on TensorFlow and JAX, received the Keras backend 'torch': "
-            "set KERAS_BACKEND=tensorflow or KERAS_BACKEND=jax."
-        )
     if prefix is not None:
         prefix = ops.cast(prefix, "int32")
     if isinstance(source, Mapping):
