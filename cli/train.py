@@ -71,7 +71,7 @@ def train(
     ] = None,
     seed: Seed = None,
     backend: Annotated[
-        Literal["tensorflow", "jax"] | None,
+        Literal["tensorflow", "jax", "torch"] | None,
         typer.Option(help="Keras backend; KERAS_BACKEND or tensorflow by default."),
     ] = None,
     device: Annotated[
@@ -138,6 +138,9 @@ def train(
         os.environ["KERAS_BACKEND"] = backend
     # Preparing the text may take long, so check the backend first.
     check_backend(os.environ.get("KERAS_BACKEND"))
+    if device == "cpu":
+        # Keras reads it when it is imported; other backends do not use it.
+        os.environ["KERAS_TORCH_DEVICE"] = "cpu"
     names = tuple(hosts.split(",")) if hosts is not None else ()
     used = Devices(device, devices, model_devices, names, host_index)
     _configure_threads(used)

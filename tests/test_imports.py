@@ -61,7 +61,7 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     "runtime": ({"text"}, {"jax", "tensorflow"}),
     # The packages that read recordings are optional.
     "data": ({"storage", "text"}, {"numpy", "soundfile", "soxr"}),
-    "backend": ({"runtime"}, {"keras", "numpy", "tensorflow", "jax"}),
+    "backend": ({"runtime"}, {"keras", "numpy", "tensorflow", "jax", "torch"}),
     "cluster": ({"backend", "runtime", "text"}, {"keras", "numpy", "tensorflow", "jax"}),
     "layers": ({"backend"}, {"keras"}),
     "losses": ({"backend", "layers"}, {"keras"}),
@@ -95,7 +95,7 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     "vectors": (PLAIN, {"matplotlib", "numba", "numpy", "sklearn", "threadpoolctl"}),
     # The interface of a task. The tasks are imported dynamically, by the names in `TASKS`.
     "tasks.task": (
-        {"evaluation", "preparation", "run", "serving", "settings", "text", "training"},
+        {"backend", "evaluation", "preparation", "run", "serving", "settings", "text", "training"},
         set(),
     ),
     "tasks": (ABOVE_RUN | {"callbacks", "serving", "training"}, set()),

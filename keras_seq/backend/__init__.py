@@ -10,6 +10,7 @@ from keras_seq.backend.device import (
 )
 from keras_seq.backend.distribution import strategy_of_all_replicas, strategy_of_this_replica
 from keras_seq.backend.feed import batch_feed, wait_for_feeds
+from keras_seq.backend.inputs import call_model
 from keras_seq.backend.ops import (
     adam_step,
     dense,
@@ -18,12 +19,15 @@ from keras_seq.backend.ops import (
     random_uint16,
     shape,
     sum_of_squares,
+    top_k,
+    word,
 )
 from keras_seq.backend.variables import sync_variables, to_numpy
 
 __all__ = [
     "adam_step",
     "batch_feed",
+    "call_model",
     "compiled",
     "computes_on_one_processor",
     "dense",
@@ -42,6 +46,8 @@ __all__ = [
     "sum_of_squares",
     "sync_variables",
     "to_numpy",
+    "top_k",
     "wait_for_feeds",
     "wants_static_shapes",
+    "word",
 ]

@@ -35,6 +35,13 @@ def device() -> tuple[str, tuple[int, int] | None]:
             return first.platform, None
         major, _, minor = str(capability).partition(".")
         return "gpu", (int(major), int(minor or 0))
+    if name() == "torch":
+        import torch
+
+        kind = keras.ops.zeros(()).device.type
+        if kind == "cuda":
+            return "gpu", torch.cuda.get_device_capability()
+        return kind, None
     return "cpu", None
 
 

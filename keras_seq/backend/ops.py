@@ -46,6 +46,30 @@ def shape(tensor: Any) -> tuple[Any, ...]:
     return tuple(keras.ops.shape(tensor))
 
 
+def top_k(values: Any, count: int) -> tuple[Any, Any]:
+    """Returns the N largest values of the last axis, largest first, and their int32 indices.
+
+    Equal values are in the order of their indices. `keras.ops.top_k` has no such order on torch.
+    """
+    if name() == "torch":
+        import torch
+
+        values, index = torch.sort(values, dim=-1, descending=True, stable=True)
+        return values[..., :count], index[..., :count].to(torch.int32)
+    best, index = keras.ops.top_k(values, count)
+    return best, keras.ops.cast(index, "int32")
+
+
+def word(value: Any) -> Any:
+    """Returns the lowest 32 bits of integers: as uint32, or in int64 on torch.
+
+    Torch has no sums and products of uint32, and those of int64 keep the lowest bits.
+    """
+    if name() == "torch":
+        return keras.ops.bitwise_and(keras.ops.cast(value, "int64"), 0xFFFFFFFF)
+    return keras.ops.cast(value, "uint32")
+
+
 def random_uint16(like: Any, seed: Any) -> Any:
     """Draws uint16 in the shape of `like`, four from each random number of 64 bits.
 

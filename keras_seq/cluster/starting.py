@@ -69,6 +69,13 @@ def _check_supported(devices: Devices) -> None:
     check_backend(name)
     if name == "jax":
         return
+    if name == "torch":
+        used = (devices.count or 1) * devices.model_devices * max(1, len(devices.hosts))
+        if used > 1:
+            raise InputError(
+                "--backend torch: one device trains: use --backend jax or tensorflow for several "
+                "devices or hosts"
+            )
     if devices.kind == "tpu":
         raise InputError("--device tpu: TPUs are used through JAX: give --backend jax")
     if devices.model_devices > 1:
@@ -87,6 +94,10 @@ def _module() -> Any:
         from keras_seq.cluster import jax_devices
 
         return jax_devices
+    if backend.name() == "torch":
+        from keras_seq.cluster import torch_devices
+
+        return torch_devices
     from keras_seq.cluster import tensorflow_devices
 
     return tensorflow_devices

@@ -87,7 +87,8 @@ class Tagger(Labeler):
             """Returns tags `(K, B, S)`."""
             inputs = label_inputs(source, begins, characters)
             logits = ops.cast(model(inputs, training=False)["logits"], "float32")
-            changed = logits[None] - penalties[:, None, None, None] * outside  # (K, B, S, N)
+            weights = penalties[:, None, None, None] * ops.convert_to_tensor(outside)
+            changed = logits[None] - weights  # (K, B, S, N)
             shape = backend.shape(changed)
             begins = ops.broadcast_to(inputs["begins"][None], shape[:3])
             rows = ops.reshape(changed, (-1, *shape[2:]))

@@ -6,6 +6,8 @@ from typing import Any
 
 from keras import ops
 
+from keras_seq.backend import call_model
+
 # Shape letters: B batch, T target steps, K beam, V vocabulary.
 
 
@@ -100,7 +102,7 @@ class Ensemble:
 
     def _step(self, steps: list[Any], inputs: dict[str, Any], training: bool) -> dict[str, Any]:
         outputs = [
-            step({**inputs, "state": state, "memory": memory}, training=training)
+            call_model(step, {**inputs, "state": state, "memory": memory}, training=training)
             for step, state, memory in zip(
                 steps, _split_state(inputs["state"]), inputs["memory"]["models"], strict=True
             )

@@ -107,13 +107,14 @@ def count_used(devices: Devices, available: int, kind: str) -> int:
 
 def check_backend(name: str | None) -> None:
     """Raises InputError if a Keras backend is not supported or installed. Does not import it."""
-    if name not in (None, "", "tensorflow", "jax"):
+    if name not in (None, "", "tensorflow", "jax", "torch"):
         raise InputError(
-            f"KERAS_BACKEND={name}: training and decoding run on TensorFlow and JAX only: set "
-            "KERAS_BACKEND=tensorflow or KERAS_BACKEND=jax"
+            f"KERAS_BACKEND={name}: training and decoding run on TensorFlow, JAX and torch: set "
+            "KERAS_BACKEND to tensorflow, jax or torch"
         )
-    if name == "jax" and importlib.util.find_spec("jax") is None:
+    title = {"jax": "JAX", "torch": "PyTorch"}.get(name or "")
+    if title and importlib.util.find_spec(str(name)) is None:
         raise InputError(
-            "--backend jax: JAX is not installed: python -m pip install 'keras-seq[jax]', or leave "
-            "it out to train on TensorFlow"
+            f"--backend {name}: {title} is not installed: python -m pip install "
+            f"'keras-seq[{name}]', or leave it out to train on TensorFlow"
         )

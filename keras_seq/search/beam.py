@@ -160,8 +160,7 @@ class BeamSearch:
                 "lengths": ops.where(ending, length, 0),
             },
         )
-        live_scores, slots = ops.top_k(ops.where(staying, totals, NEG_INF), self.num_hypotheses)
-        slots = ops.cast(slots, "int32")
+        live_scores, slots = backend.top_k(ops.where(staying, totals, NEG_INF), self.num_hypotheses)
         is_done = self._is_done(length, live_scores[:, 0], finished["scores"], num_finished, rows)
         new_history = {"tokens": gather(targets, slots), "finished": finished.pop("tokens")}
         new = {

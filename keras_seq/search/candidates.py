@@ -5,6 +5,7 @@ from typing import Any
 
 from keras import ops
 
+from keras_seq import backend
 from keras_seq.backend import gather
 from keras_seq.search.hypotheses import NEG_INF
 from keras_seq.search.top_k import top_k
@@ -64,7 +65,6 @@ def _best(totals: Any, tokens: Any, count: int) -> tuple[Any, Any, Any]:
     """Picks the W best totals. Ties go to the lower hypothesis index, then the lower token id."""
     beam, each = totals.shape[1:]
     totals = ops.reshape(ops.maximum(totals, NEG_INF), (-1, beam * each))
-    totals, index = ops.top_k(totals, min(count, beam * each))  # (B, W)
-    index = ops.cast(index, "int32")
+    totals, index = backend.top_k(totals, min(count, beam * each))  # (B, W)
     tokens = gather(ops.reshape(tokens, (-1, beam * each)), index)
     return totals, tokens, index // each

@@ -170,8 +170,7 @@ def _next_prefixes(now: Any, state: dict[str, Any]) -> dict[str, Any]:
     blank, label, longer = _next_sums(now, state, missing)
     same = ops.where(_is_prefix(state), ops.logaddexp(blank, label), missing)
     flat = ops.reshape(longer, (-1, beam_size * size))
-    _, index = ops.top_k(ops.concatenate([same, flat], axis=1), beam_size)
-    index = ops.cast(index, "int32")  # (B, K)
+    _, index = backend.top_k(ops.concatenate([same, flat], axis=1), beam_size)  # (B, K)
     is_same = index < beam_size
     longer_index = ops.maximum(index - beam_size, 0)
     parent = ops.where(is_same, index, longer_index // size)

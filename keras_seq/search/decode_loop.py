@@ -9,7 +9,7 @@ import keras
 from keras import ops
 
 from keras_seq import backend
-from keras_seq.backend import gather
+from keras_seq.backend import call_model, gather
 from keras_seq.search.sources import Source
 
 # Shape letters: B batch, S source steps, K hypotheses, C capacity, L steps.
@@ -74,8 +74,6 @@ def decode_loop(model: Any, source: Source, search: Search) -> Any:
             f"{type(model).__name__}, which has no `decoder_step_with_attention`."
         )
     decode = model.decoder_step_with_attention if search.needs_attention else model.decoder_step
-    # Torch's trees keep the order of a dict, and a functional model flattens its inputs.
-    order = getattr(decode, "input", None)
     limit, memory = source.limits.steps, source.memory
     is_static = source.has_static_shape
     stages = _stages(limit) if is_static else []
@@ -95,7 +93,7 @@ def decode_loop(model: Any, source: Source, search: Search) -> Any:
                 "state": state["decoder_state"],
                 "memory": rows["memory"],
             }
-            outputs = decode(_in_order(order, inputs), training=False)
+            outputs = call_model(decode, inputs, training=False)
             return num_steps + 1, search.step(num_steps, outputs, state, rows)
 
         return ops.while_loop(condition, body, (num_steps, state))
@@ -109,13 +107,6 @@ def decode_loop(model: Any, source: Source, search: Search) -> Any:
 
     with getattr(model, "cached_output_kernel", contextlib.nullcontext)():
         return _decode_in_rounds(model, source, state, rows, advance, search.results)
-
-
-def _in_order(structure: Any, values: Any) -> Any:
-    """Returns values in nested dicts with their keys in the order of another structure."""
-    if not isinstance(structure, dict):
-        return values
-    return {key: _in_order(part, values[key]) for key, part in structure.items()}
 
 
 def _decode_in_rounds(

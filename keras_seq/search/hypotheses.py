@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
+from keras_seq import backend
 from keras_seq.backend import gather
 
 # Shape letters: B batch, K beam, J picked, N n-best, L steps.
@@ -58,8 +59,7 @@ def merge_finished(finished: Any, ending: Any) -> Any:
     Both are dicts of `scores`, `tokens` and `lengths`.
     """
     merged = {key: ops.concatenate([finished[key], ending[key]], axis=1) for key in finished}
-    scores, index = ops.top_k(merged["scores"], finished["scores"].shape[1])
-    index = ops.cast(index, "int32")
+    scores, index = backend.top_k(merged["scores"], finished["scores"].shape[1])
     return {
         "scores": scores,
         "tokens": gather(merged["tokens"], index),
@@ -75,8 +75,8 @@ def best_of(finished: Any, live: Any) -> SearchResult:
     """
     num_finished, num_live = finished["scores"].shape[1], live["scores"].shape[1]
     # A coverage penalty changes the order of the live hypotheses.
-    _, order = ops.top_k(live["scores"], num_live)
-    live = {name: gather(value, ops.cast(order, "int32")) for name, value in live.items()}
+    _, order = backend.top_k(live["scores"], num_live)
+    live = {name: gather(value, order) for name, value in live.items()}
     is_live = exists(live["scores"])
     is_finished = finished["lengths"] > 0
     missing = 3 * (num_finished + num_live)
@@ -87,8 +87,7 @@ def best_of(finished: Any, live: Any) -> SearchResult:
         ],
         axis=1,
     )
-    _, index = ops.top_k(-rank, num_finished)
-    index = ops.cast(index, "int32")
+    _, index = backend.top_k(-rank, num_finished)
 
     def pick(ended: Any, running: Any) -> Any:
         return gather(ops.concatenate([ended, running], axis=1), index)

@@ -5,6 +5,7 @@ from typing import Any
 from keras import ops
 
 from keras_seq import backend
+from keras_seq.backend import word
 
 # Shape letters: B batch, S source steps, N samples.
 
@@ -12,12 +13,12 @@ _ODD = 0x9E3779B1
 
 
 def row_keys(source: Any, seed: Any) -> Any:
-    """Computes a uint32 key `(B,)` per source, independent of padding and of the other rows."""
-    ids = ops.cast(source, "uint32")
-    positions = ops.cast(ops.arange(backend.shape(source)[1], dtype="int32"), "uint32")
-    mixed = _mix(ids * _word(_ODD) + _mix(positions + _word(1)))
+    """Computes a key of 32 bits per source `(B,)`, independent of padding and the other rows."""
+    ids = word(source)
+    positions = word(ops.arange(backend.shape(source)[1], dtype="int32"))
+    mixed = _mix(ids * word(_ODD) + _mix(positions + word(1)))
     masked = ops.where(ops.not_equal(source, 0), mixed, ops.zeros_like(mixed))
-    return _mix(ops.sum(masked, axis=1) + _mix(ops.cast(seed, "uint32")))
+    return _mix(ops.sum(masked, axis=1) + _mix(word(seed)))
 
 
 def uniform_numbers(keys: Any, samples: int, step: Any) -> Any:
@@ -26,17 +27,14 @@ def uniform_numbers(keys: Any, samples: int, step: Any) -> Any:
     The 32-bit mixing function of Wellons, "Prospecting for Hash Functions", 2018, public domain, is
     applied to key, sample and step in turn.
     """
-    numbers = ops.cast(ops.arange(samples, dtype="int32"), "uint32") * _word(_ODD)
-    mixed = _mix(ops.bitwise_xor(keys[:, None], _mix(numbers + _word(1))))
-    mixed = _mix(mixed + ops.cast(step, "uint32") * _word(_ODD))
+    numbers = word(ops.arange(samples, dtype="int32")) * word(_ODD)
+    mixed = _mix(ops.bitwise_xor(keys[:, None], _mix(numbers + word(1))))
+    mixed = _mix(mixed + word(step) * word(_ODD))
     return ops.cast(ops.right_shift(mixed, 8), "float32") * 2.0**-24
 
 
-def _word(value: Any) -> Any:
-    return ops.cast(value, "uint32")
-
-
 def _mix(x: Any) -> Any:
-    x = ops.bitwise_xor(x, ops.right_shift(x, 16)) * _word(0x7FEB352D)
-    x = ops.bitwise_xor(x, ops.right_shift(x, 15)) * _word(0x846CA68B)
+    x = word(x)
+    x = word(ops.bitwise_xor(x, ops.right_shift(x, 16)) * word(0x7FEB352D))
+    x = word(ops.bitwise_xor(x, ops.right_shift(x, 15)) * word(0x846CA68B))
     return ops.bitwise_xor(x, ops.right_shift(x, 16))

@@ -129,8 +129,7 @@ class Sampling:
         is_sample = exists(state["totals"])
         penalty = length_penalty(lengths, config.length_normalization, config.alpha)
         scores = ops.where(is_sample, state["totals"] / penalty, NEG_INF)
-        scores, index = ops.top_k(scores, self.num_hypotheses)
-        index = ops.cast(index, "int32")
+        scores, index = backend.top_k(scores, self.num_hypotheses)
         lengths = gather(ops.where(is_sample, lengths, 0), index)
         tokens = gather(state["history"], index) * ops.cast(lengths > 0, "int32")[..., None]
         has_end = ops.any(ops.equal(tokens, config.end_token), axis=-1)

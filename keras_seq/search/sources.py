@@ -8,6 +8,7 @@ import keras
 from keras import ops
 
 from keras_seq import backend
+from keras_seq.backend import word
 from keras_seq.search.config import SearchConfig
 from keras_seq.search.limits import Limits, length_limits
 from keras_seq.search.random_numbers import row_keys
@@ -41,13 +42,12 @@ class Source(NamedTuple):
         return _is_static(self.mask, self.is_ids)
 
     def keys(self, seed: Any) -> Any:
-        """Returns a key for the content of each row, uint32 `(B,)`; see `row_keys`."""
+        """Returns a key of 32 bits for the content of each row `(B,)`; see `row_keys`."""
         if self.is_ids:
             return row_keys(self.tensors, seed)
         parts = [_words(tensor) for tensor in keras.tree.flatten(self.tensors)]
         first, *others = [
-            row_keys(part, ops.cast(seed, "uint32") + ops.cast(number, "uint32"))
-            for number, part in enumerate(parts)
+            row_keys(part, word(seed) + word(number)) for number, part in enumerate(parts)
         ]
         return sum(others, start=first)
 
@@ -56,7 +56,7 @@ def read_source(model: Any, source: Any, config: SearchConfig, prefix: Any = Non
     """Encodes a source with the encoder of a model.
 
     The source is ids `(B, S)`, padded with 0; or any other input of the encoder: a tensor of
-    another kind or a dict of tensors, each `(B, ...)`. Raises NotImplementedError on torch.
+    another kind or a dict of tensors, each `(B, ...)`.
     """
     if prefix is not None:
         prefix = ops.cast(prefix, "int32")
@@ -93,12 +93,10 @@ def _is_static(mask: Any, is_ids: bool) -> bool:
 
 
 def _words(tensor: Any) -> Any:
-    """Returns the bits of a tensor `(B, ...)` as uint32 `(B, N)`; 0 stays 0."""
+    """Returns the lowest 32 bits of the numbers in a tensor `(B, ...)`, as `(B, N)`; 0 stays 0."""
     rows = backend.shape(tensor)[0]
     if "float" in keras.backend.standardize_dtype(tensor.dtype):
         # `ops.view` requires a static last axis.
         numbers = ops.reshape(ops.cast(tensor, "float32"), (-1, 1))
-        tensor = ops.view(numbers, "uint32")
-    else:
-        tensor = ops.cast(tensor, "uint32")
-    return ops.reshape(tensor, (rows, -1))
+        tensor = ops.view(numbers, "int32")
+    return ops.reshape(word(tensor), (rows, -1))

@@ -5,16 +5,17 @@ from typing import Any
 
 from keras import ops
 
+from keras_seq import backend
 from keras_seq.backend import gather
 
 # Shape letters: B batch, K beam, V values, N count.
 
 
 def top_k(values: Any, count: int) -> tuple[Any, Any]:
-    """Computes `ops.top_k` along the last axis, faster if this axis is a vocabulary.
+    """Computes `backend.top_k` along the last axis, faster if this axis is a vocabulary.
 
     The N largest values lie in the N blocks with the largest maxima, so only these blocks are
-    searched. They are sorted by index, so ties go to the lower index, as in `ops.top_k`.
+    searched. They are sorted by index, so ties go to the lower index, as in `backend.top_k`.
     The shape of `values` `(B, K, V)` must be static in K and V.
     """
     beam, size = values.shape[1], values.shape[2]
@@ -24,16 +25,14 @@ def top_k(values: Any, count: int) -> tuple[Any, Any]:
     rows = ops.reshape(values, (-1, size))
     # If N blocks contain a large part of the values, searching all values is cheaper.
     if block == 1 or 4 * count > blocks:
-        best, index = ops.top_k(rows, count)
-        index = ops.cast(index, "int32")
+        best, index = backend.top_k(rows, count)
     else:
         parts = ops.reshape(rows, (-1, blocks, block))
-        _, best_blocks = ops.top_k(ops.max(parts, axis=-1), count)
+        _, best_blocks = backend.top_k(ops.max(parts, axis=-1), count)
         # Sorts the indices of the blocks. On TensorFlow, `ops.sort` takes twice as many operations.
-        best_blocks = -ops.top_k(-ops.cast(best_blocks, "int32"), count)[0]  # (B * K, N)
+        best_blocks = -backend.top_k(-best_blocks, count)[0]  # (B * K, N)
         candidates = gather(parts, best_blocks)  # (B * K, N, block)
-        best, index = ops.top_k(ops.reshape(candidates, (-1, count * block)), count)
-        index = ops.cast(index, "int32")
+        best, index = backend.top_k(ops.reshape(candidates, (-1, count * block)), count)
         index = gather(best_blocks, index // block) * block + index % block
     shape = (-1, beam, count)
     return ops.reshape(best, shape), ops.reshape(index, shape)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import inspect
+import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -118,8 +120,23 @@ def make_model(settings: Settings, *sizes: int, **options: Any) -> Any:
     first, *others = sizes
     if section.encoder_class is not None:
         make_encoder = _load(section.encoder_class)
-        first = make_encoder(first, dtype=options["dtype"], **section.encoder_arguments())
-    return _load(section.model_class)(first, *others, **section.arguments(), **options)
+        arguments = section.encoder_arguments() | _seed(make_encoder)
+        first = make_encoder(first, dtype=options["dtype"], **arguments)
+    make = _load(section.model_class)
+    return make(first, *others, **section.arguments(), **_seed(make), **options)
+
+
+def _seed(make: Any) -> dict[str, int]:
+    """Returns a seed for the layers of a model on torch, if its constructor takes one.
+
+    Without a seed, Keras draws the masks of dropout there from torch's global random numbers, whose
+    state is not in a checkpoint. The seed is drawn as Keras draws those of layers.
+    """
+    from keras_seq import backend
+
+    if backend.name() != "torch" or "seed" not in inspect.signature(make).parameters:
+        return {}
+    return {"seed": random.randrange(2**31)}
 
 
 def _load(name: Any) -> Any:

@@ -64,8 +64,10 @@ def choose_precision(device: Device, width: int) -> tuple[Precision, str]:
         if device.capability >= (8, 0):
             return "bfloat16", reason
         return ("float16" if device.capability >= (7, 0) else "float32"), reason
-    if device.backend != "tensorflow":
+    if device.backend == "jax":
         return "float32", "on a CPU, JAX is slower in bfloat16"
+    if device.backend == "torch":
+        return "float32", "on a CPU with torch"
     if width < _NARROWEST_ON_CPU:
         return "float32", f"a model {width} wide is no faster in bfloat16 on a CPU"
     gain = device.bfloat16_gain

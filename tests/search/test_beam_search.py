@@ -15,7 +15,7 @@ from keras_seq import backend
 from keras_seq.models import Transformer
 from keras_seq.search import SearchResult, beam_search
 
-pytestmark = pytest.mark.jax
+pytestmark = [pytest.mark.jax, pytest.mark.torch]
 
 # ---------------------------------------------------------------- on a Transformer
 

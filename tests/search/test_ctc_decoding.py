@@ -10,7 +10,7 @@ from keras import ops
 
 from keras_seq.search import ctc_beam_search, ctc_greedy_search
 
-pytestmark = pytest.mark.jax
+pytestmark = [pytest.mark.jax, pytest.mark.torch]
 
 ROWS, FRAMES, VOCABULARY = 8, 5, 3
 LENGTHS = [5, 5, 5, 5, 4, 2, 1, 0]

@@ -15,7 +15,7 @@ from keras_seq.search import beam_search, sample
 from keras_seq.search import decode_loop as search_steps
 from keras_seq.search.decode_loop import ROUND
 
-pytestmark = pytest.mark.jax
+pytestmark = [pytest.mark.jax, pytest.mark.torch]
 
 ROWS, STEPS, STATES, VOCABULARY = 5, 3 * ROUND - 3, 7, 9
 LIMITS = {"max_length": STEPS, "max_length_ratio": 0.0, "max_length_extra": STEPS}

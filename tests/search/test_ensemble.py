@@ -12,7 +12,7 @@ from keras_seq import backend
 from keras_seq.models import Ensemble, RecurrentSeq2Seq, Transformer
 from keras_seq.search import beam_search, forced_scores, sample
 
-pytestmark = pytest.mark.jax
+pytestmark = [pytest.mark.jax, pytest.mark.torch]
 
 VOCABULARY = 9
 SOURCE = np.array([[5, 8, 4, 3], [7, 3, 0, 0]], "int32")

@@ -9,7 +9,7 @@ from keras_seq import backend
 from keras_seq.models import Transformer
 from keras_seq.search import forced_scores
 
-pytestmark = pytest.mark.jax
+pytestmark = [pytest.mark.jax, pytest.mark.torch]
 
 SOURCE = np.array([[5, 9, 4, 3], [7, 3, 0, 0], [3, 0, 0, 0]], "int32")
 TARGET_INPUT = np.array([[2, 4, 4, 0, 0], [2, 11, 10, 9, 8], [2, 0, 0, 0, 0]], "int32")

@@ -16,7 +16,7 @@ from keras_seq import backend
 from keras_seq.search import sample
 from keras_seq.search.random_numbers import row_keys, uniform_numbers
 
-pytestmark = pytest.mark.jax
+pytestmark = [pytest.mark.jax, pytest.mark.torch]
 
 STEPS, STATES, VOCABULARY, LIMIT = 3, 5, 7, 3
 WORDS = range(END + 1, VOCABULARY)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from keras_seq.search.top_k import top_k
 
-pytestmark = pytest.mark.jax
+pytestmark = [pytest.mark.jax, pytest.mark.torch]
 
 
 def by_sorting(values, count):
