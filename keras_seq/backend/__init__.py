@@ -1,6 +1,12 @@
 """Code that differs by Keras backend. All other code uses `keras.ops`."""
 
-from keras_seq.backend.compile import compiled, on_host, padded, wants_static_shapes
+from keras_seq.backend.compile import (
+    compiled,
+    on_host,
+    padded,
+    wants_static_shapes,
+    without_gradients,
+)
 from keras_seq.backend.device import (
     computes_on_one_processor,
     device,
@@ -49,5 +55,6 @@ __all__ = [
     "top_k",
     "wait_for_feeds",
     "wants_static_shapes",
+    "without_gradients",
     "word",
 ]

@@ -1,5 +1,6 @@
 """Compiled functions, and the shapes of their arguments."""
 
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,7 +21,8 @@ def compiled(
     """Compiles a function of tensors that reads the variables of a model.
 
     Each call uses the current values of `variables`. On TensorFlow, one graph serves all shapes of
-    these `ranks` of arguments. On JAX, each shape is compiled. The default of `dtypes` is "int32".
+    these `ranks` of arguments. On JAX, each shape is compiled. On torch, the function runs as it
+    is, without gradients. The default of `dtypes` is "int32".
     Returns a function of numpy arrays, whose return is a safe point for signals.
     """
     dtypes = dtypes or ["int32"] * len(ranks)
@@ -31,7 +33,8 @@ def compiled(
     else:
 
         def run(*arrays: Any) -> Any:
-            return function(*map(keras.ops.convert_to_tensor, arrays))
+            with without_gradients():
+                return function(*map(keras.ops.convert_to_tensor, arrays))
 
     def call(*arrays: Any) -> Any:
         result = run(*map(np.asarray, arrays, dtypes))
@@ -62,6 +65,18 @@ def _compiled_by_jax(function: Callable[..., Any], variables: Sequence[Any]) -> 
             return function(*arrays)
 
     return lambda *arrays: pure([variable.value for variable in variables], *arrays)
+
+
+def without_gradients() -> contextlib.AbstractContextManager[Any]:
+    """Context in which torch does not keep what gradients would need, such as the states of steps.
+
+    Other backends keep it only where a gradient is asked for.
+    """
+    if name() != "torch":
+        return contextlib.nullcontext()
+    import torch
+
+    return torch.no_grad()
 
 
 def on_host(function: Callable[..., np.ndarray], shape: Sequence[int], *arrays: Any) -> Any:

@@ -38,10 +38,10 @@ def device() -> tuple[str, tuple[int, int] | None]:
     if name() == "torch":
         import torch
 
-        kind = keras.ops.zeros(()).device.type
-        if kind == "cuda":
-            return "gpu", torch.cuda.get_device_capability()
-        return kind, None
+        used = keras.ops.zeros(()).device
+        if used.type == "cuda":
+            return "gpu", torch.cuda.get_device_capability(used)
+        return used.type, None
     return "cpu", None
 
 

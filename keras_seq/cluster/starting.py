@@ -70,10 +70,9 @@ def _check_supported(devices: Devices) -> None:
     if name == "jax":
         return
     if name == "torch":
-        used = (devices.count or 1) * devices.model_devices * max(1, len(devices.hosts))
-        if used > 1:
+        if max(devices.count or 1, devices.model_devices, len(devices.hosts)) > 1:
             raise InputError(
-                "--backend torch: one device trains: use --backend jax or tensorflow for several "
+                "--backend torch: torch trains on one device: use --backend jax for several "
                 "devices or hosts"
             )
     if devices.kind == "tpu":

@@ -11,7 +11,7 @@ def configure(devices: Devices) -> None:
     """Raises RuntimeError if Keras does not use a device of this kind."""
     used, _ = backend.device()
     if devices.kind == "gpu" and used != "gpu":
-        raise RuntimeError("it finds no GPU")
+        raise RuntimeError("Keras found no GPU, or KERAS_TORCH_DEVICE names another device")
     if devices.kind == "cpu" and used != "cpu":
         raise RuntimeError("set KERAS_TORCH_DEVICE=cpu before Keras is imported")
 
@@ -23,5 +23,4 @@ def count_devices(devices: Devices) -> int:
 
 def start(devices: Devices) -> Cluster:
     """Returns the cluster of one device, which trains with `fit` of Keras."""
-    count_devices(devices)
     return Cluster()

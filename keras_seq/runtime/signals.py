@@ -13,7 +13,7 @@ GRACE_SECONDS = 2.5
 _OWN = {"keras_seq", "keras_seq_cli"}
 # These libraries call Python from C code that does not check for exceptions. An exception while
 # TensorFlow records gradients causes a segmentation fault.
-_FRAGILE = {"jax", "keras", "tensorflow"}
+_FRAGILE = {"jax", "keras", "tensorflow", "torch"}
 
 
 class _Deferred:

@@ -47,7 +47,7 @@ def beam_search(
     greedy search; with a beam as wide as the search space, it is exhaustive. Ties go to the
     earlier hypothesis, then to the lower id.
 
-    The search runs eagerly or compiled, on TensorFlow and JAX, with any model that has `encoder`,
+    The search runs eagerly or compiled, on every backend, with any model that has `encoder`,
     `initial_state`, `decoder_step` and `grow_state`, as the models of `keras_seq.models` do. The
     memory is not copied per hypothesis.
 
@@ -83,8 +83,9 @@ def beam_search(
         raise ValueError(
             f"`n_best` must be at most `beam_size`, {config.beam_size}, received {config.n_best}."
         )
-    encoded = read_source(model, source, config, prefix)
-    return decode_loop(model, encoded, BeamSearch(encoded, config, record))
+    with backend.without_gradients():
+        encoded = read_source(model, source, config, prefix)
+        return decode_loop(model, encoded, BeamSearch(encoded, config, record))
 
 
 class BeamSearch:

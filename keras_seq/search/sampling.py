@@ -54,8 +54,9 @@ def sample(
     (1, 3)
     """
     config = make_config(config, options)
-    encoded = read_source(model, source, config, prefix)
-    return decode_loop(model, encoded, Sampling(encoded, config))
+    with backend.without_gradients():
+        encoded = read_source(model, source, config, prefix)
+        return decode_loop(model, encoded, Sampling(encoded, config))
 
 
 class Sampling:

@@ -4,6 +4,8 @@ from typing import Any
 
 from keras import ops
 
+from keras_seq import backend
+
 # Shape letters: B batch, K beam, S source steps, T target steps, V vocabulary.
 
 NORMALIZATIONS = ("average", "gnmt", "none")
@@ -87,7 +89,8 @@ def forced_scores(model: Any, source: Any, target_input: Any, target_output: Any
     Returns:
         Float32 tensor `(B, T)`, 0 at padding.
     """
-    logits = model({"source": source, "target": target_input}, training=False)
+    inputs = {"source": source, "target": target_input}
+    logits = backend.call_model(model, inputs, training=False)
     logits = ops.cast(logits, "float32")
     picked = ops.take_along_axis(logits, ops.cast(target_output, "int32")[..., None], axis=-1)
     scores = picked[..., 0] - ops.logsumexp(logits, axis=-1)

@@ -45,7 +45,7 @@ def require_plugins(values: Mapping[str, Any], where: str = "") -> None:
             advice = (
                 " its definition, which was in a notebook: run it first, or give --import FILE.py"
             )
-        raise SettingsError(f"{where}the {kind} {show(name)} is of a plugin: add{advice}")
+        raise SettingsError(f"{where}the {kind} {show(name)} needs a plugin: add{advice}")
 
 
 def needed_plugins(values: Mapping[str, Any]) -> list[str] | None:

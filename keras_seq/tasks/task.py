@@ -120,10 +120,10 @@ def make_model(settings: Settings, *sizes: int, **options: Any) -> Any:
     first, *others = sizes
     if section.encoder_class is not None:
         make_encoder = _load(section.encoder_class)
-        arguments = section.encoder_arguments() | _seed(make_encoder)
+        arguments = _seed(make_encoder) | section.encoder_arguments()
         first = make_encoder(first, dtype=options["dtype"], **arguments)
     make = _load(section.model_class)
-    return make(first, *others, **section.arguments(), **_seed(make), **options)
+    return make(first, *others, **(_seed(make) | section.arguments()), **options)
 
 
 def _seed(make: Any) -> dict[str, int]:

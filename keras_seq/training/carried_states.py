@@ -51,7 +51,8 @@ class CarriedStates(keras.Model):
         before = {
             name: state * ops.cast(carried, state.dtype) for name, state in self.states.items()
         }
-        outputs = self.with_states({"target": inputs["target"], "state": before}, training=training)
+        pieces = {"target": inputs["target"], "state": before}
+        outputs = backend.call_model(self.with_states, pieces, training=training)
         for name, state in self.states.items():
             state.assign(ops.stop_gradient(outputs["state"][name]))
         return outputs["logits"]
@@ -64,7 +65,8 @@ def make_carried_evaluation(model: Any) -> Callable[[Batches], dict[str, float]]
 
     def sums(target_input: Any, target_output: Any, *values: Any) -> Any:
         state = dict(zip(states, values, strict=True))
-        outputs = model.with_states({"target": target_input, "state": state}, training=False)
+        inputs = {"target": target_input, "state": state}
+        outputs = backend.call_model(model.with_states, inputs, training=False)
         losses, hits = token_results(target_output, outputs["logits"])
         after = [outputs["state"][name] for name in states]
         return ops.sum(losses), ops.sum(hits), after

@@ -66,8 +66,8 @@ def choose_precision(device: Device, width: int) -> tuple[Precision, str]:
         return ("float16" if device.capability >= (7, 0) else "float32"), reason
     if device.backend == "jax":
         return "float32", "on a CPU, JAX is slower in bfloat16"
-    if device.backend == "torch":
-        return "float32", "on a CPU with torch"
+    if device.backend == "torch" or device.kind != "cpu":
+        return "float32", "half precision is not measured on this device"
     if width < _NARROWEST_ON_CPU:
         return "float32", f"a model {width} wide is no faster in bfloat16 on a CPU"
     gain = device.bfloat16_gain
@@ -87,7 +87,8 @@ def faster_precision(device: Device, width: int, requested: str) -> tuple[Precis
     chosen, reason = choose_precision(device, width)
     # GPUs with bfloat16 are equally fast in float16.
     as_fast = device.kind == "gpu" and chosen == "bfloat16"
-    unknown = device.kind == "gpu" and device.capability is None
+    unmeasured = device.backend == "torch" and device.kind != "gpu"
+    unknown = unmeasured or (device.kind == "gpu" and device.capability is None)
     return None if chosen == requested or as_fast or unknown else (chosen, reason)
 
 

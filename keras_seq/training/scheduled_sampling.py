@@ -89,7 +89,8 @@ class ScheduledSampling(keras.Model):
     def _replace(self, inputs):
         target = inputs["target"]  # (B, T)
         rate = self._current_rate()
-        logits = self.plain(inputs, training=False)  # (B, T, V)
+        with backend.without_gradients():
+            logits = self.plain(inputs, training=False)  # (B, T, V)
         best = ops.cast(ops.argmax(ops.stop_gradient(logits), axis=-1), target.dtype)
         # Step t predicts the token at step t + 1.
         predicted = ops.concatenate([target[:, :1], best[:, :-1]], axis=1)

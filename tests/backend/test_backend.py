@@ -10,6 +10,8 @@ from keras import ops
 
 from keras_seq import backend
 
+pytestmark = pytest.mark.torch
+
 
 def numpy_of(tensor):
     return np.asarray(ops.convert_to_numpy(tensor))
@@ -17,7 +19,7 @@ def numpy_of(tensor):
 
 def test_backend_name_is_that_of_keras():
     assert backend.name() == keras.config.backend()
-    assert backend.name() in ("tensorflow", "jax")
+    assert backend.name() in ("tensorflow", "jax", "torch")
     assert backend.wants_static_shapes() is (backend.name() == "jax")
 
 
@@ -44,6 +46,29 @@ def test_compiled_function_converts_integer_inputs_to_int32():
         result = compiled(array)
         assert keras.backend.standardize_dtype(result.dtype) == "int32"
         assert numpy_of(result).tolist() == [1, 2]
+
+
+def test_inputs_may_have_their_keys_in_any_order():
+    """A functional model on torch reads nested inputs by position."""
+    z, y, a = (keras.Input((), name=name) for name in "zya")
+    inputs = {"b": {"z": z, "y": y}, "a": a}
+    model = keras.Model(inputs, z - 2 * y + 5 * a)
+    one, two, three = (ops.array([x]) for x in (1.0, 2.0, 3.0))
+    found = backend.call_model(model, {"a": three, "b": {"y": two, "z": one}})
+    assert numpy_of(found).tolist() == [1 - 4 + 15]
+
+
+def test_a_compiled_function_keeps_nothing_for_gradients():
+    weight = keras.Variable(np.ones(2))
+    compiled = backend.compiled(lambda ids: ops.take(weight, ids) * 2.0, [weight], ranks=[1])
+    assert not getattr(compiled(np.array([0, 1])), "requires_grad", False)
+
+
+@pytest.mark.parametrize(
+    ("number", "expected"), [(-1, 2**32 - 1), (2**31 - 1, 2**31 - 1), (-(2**31), 2**31)]
+)
+def test_words_are_the_lowest_32_bits(number, expected):
+    assert int(numpy_of(backend.word(ops.array([number], "int32")))[0]) == expected
 
 
 def test_a_function_of_the_host_is_called_in_compiled_code():
@@ -104,6 +129,7 @@ def test_compiled_function_returns_nested_structures():
     assert float(result["parts"][1]) == 2
 
 
+@pytest.mark.skipif(backend.name() == "torch", reason="torch traces nothing")
 def test_compiled_function_is_traced_once_per_shape():
     traced = []
 

@@ -87,8 +87,8 @@ HAS_NO_GPU = pytest.mark.skipif(backend.device()[0] != "cpu", reason="presumes a
     ("options", "words"),
     [
         ("--backend tensorflow --device tpu", "through JAX"),
-        ("--backend torch --devices 2", "--backend torch: one device trains"),
-        pytest.param("--backend torch --device gpu", "finds no GPU", marks=HAS_NO_GPU),
+        ("--backend torch --devices 2", "--backend torch: torch trains on one device"),
+        pytest.param("--backend torch --device gpu", "found no GPU", marks=HAS_NO_GPU),
         ("--backend tensorflow --model-devices 2", "--backend jax"),
         pytest.param("--backend tensorflow --device gpu", "finds no GPU", marks=HAS_NO_GPU),
         ("--backend jax --device tpu", "cannot use it here"),

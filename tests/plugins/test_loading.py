@@ -70,7 +70,7 @@ def test_run_names_its_plugin_and_opens_only_with_it(write, tmp_path):
     without = {key: value for key, value in os.environ.items() if key != VARIABLE}
     alone = subprocess.run(command, capture_output=True, text=True, env=without, check=False)
     assert alone.stderr.splitlines()[-1].endswith(
-        "the family 'mine' is of a plugin: add --import mine.py"
+        "the family 'mine' needs a plugin: add --import mine.py"
     )
     # Processes that this one starts know the plugin.
     child = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -149,7 +149,7 @@ def test_names_of_missing_plugins_are_explained():
         SettingsError, match=r"training\.monitor: received 'nothing', expected 'auto"
     ):
         load_settings(overrides=["training.monitor=nothing"])
-    with pytest.raises(SettingsError, match="the loss 'focal' is of a plugin: add --import"):
+    with pytest.raises(SettingsError, match="the loss 'focal' needs a plugin: add --import"):
         load_settings(base={"plugins": ["lost.py"], "training": {"loss": "focal"}})
 
 
@@ -171,7 +171,7 @@ def test_a_stranger_cannot_print_or_import_by_the_list_of_plugins():
         with pytest.raises(SettingsError, match="plugins: received .*, expected names of plugins"):
             load_settings(base={"plugins": plugins, **base})
     with pytest.raises(
-        SettingsError, match="is of a plugin: add its definition, which was in a no"
+        SettingsError, match="needs a plugin: add its definition, which was in a no"
     ):
         load_settings(base={"plugins": ["__main__"], **base})
 

@@ -62,7 +62,7 @@ def test_family_of_a_file_is_killed_resumed_exported_and_served(tmp_path, keras_
     refused = keras_seq_process("translate", tmp_path / "killed", stdin=b"ab\n")
     assert refused.code == 2
     assert refused.error.endswith(
-        "the family 'plain-gru' is of a plugin: add --import plain_gru.py"
+        "the family 'plain-gru' needs a plugin: add --import plain_gru.py"
     )
     option = f"--import={PLUGIN}"
     outcome = keras_seq_process("translate", tmp_path / "killed", option, stdin=b"ab\nbca\n")

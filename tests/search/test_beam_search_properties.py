@@ -21,7 +21,7 @@ from plain_search import (
 from keras_seq import backend
 from keras_seq.search import beam_search
 
-pytestmark = [pytest.mark.jax, pytest.mark.torch]
+pytestmark = pytest.mark.jax
 
 # Steps, states and vocabulary of every table; at most TABLES rows in a batch. Each step of an
 # automaton has its own row of numbers, so no two hypotheses have the same sum.

@@ -19,7 +19,7 @@ from plain_search import (
 from keras_seq import backend
 from keras_seq.search import beam_search
 
-pytestmark = [pytest.mark.jax, pytest.mark.torch]
+pytestmark = pytest.mark.jax
 
 TABLES, STEPS, STATES, VOCABULARY = 3, 8, 7, 8
 # Source lengths 1, 2 and 4: a ratio of 1 and 4 extra tokens give limits of 5, 6 and 8.

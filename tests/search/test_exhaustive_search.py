@@ -22,7 +22,7 @@ from plain_search import (
 from keras_seq import backend
 from keras_seq.search import beam_search
 
-pytestmark = [pytest.mark.jax, pytest.mark.torch]
+pytestmark = pytest.mark.jax
 
 # Steps, states and vocabulary of every table; at most TABLES rows in a batch.
 TABLES, STEPS, STATES, VOCABULARY = 3, 5, 7, 7

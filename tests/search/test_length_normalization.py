@@ -5,7 +5,7 @@ import pytest
 
 from keras_seq.search import length_penalty
 
-pytestmark = [pytest.mark.jax, pytest.mark.torch]
+pytestmark = pytest.mark.jax
 
 LENGTHS = np.array([[1, 2, 7], [10, 55, 300]])
 

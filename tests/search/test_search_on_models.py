@@ -27,7 +27,7 @@ from keras_seq import backend
 from keras_seq.models import RecurrentSeq2Seq, Transformer
 from keras_seq.search import beam_search, forced_scores, sample
 
-pytestmark = [pytest.mark.jax, pytest.mark.torch]
+pytestmark = pytest.mark.jax
 
 VOCABULARY, LIMIT = 9, 7
 SOURCE = np.array([[5, 8, 4, 3], [7, 3, 0, 0], [3, 0, 0, 0], [8, 8, 3, 0]], "int32")

@@ -15,7 +15,7 @@ from keras_seq.settings import SearchSettings, SettingsError, load_settings
 from keras_seq.text import InputError
 from keras_seq_cli.search_options import OPTIONS
 
-pytestmark = [pytest.mark.jax, pytest.mark.torch]
+pytestmark = pytest.mark.jax
 
 FIELDS = SearchSettings.model_fields
 # Python takes tokens, because it has no vocabulary to tokenize texts with.
