@@ -6,6 +6,9 @@ from keras_seq.layers.masked_pooling import KINDS, MaskedPooling
 from keras_seq.models.checks import check_choice
 from keras_seq.models.functional_model import FunctionalModel
 
+# For encoders of plugins.
+__all__ = ["TextEncoder"]
+
 
 class TextEncoder(FunctionalModel):
     """Functional model that encodes token ids as vectors, for use in other models. Abstract.

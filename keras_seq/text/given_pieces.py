@@ -42,7 +42,7 @@ def model_of_pieces(
     >>> rules = TextRules("unigram", "nfc")
     >>> model = model_of_pieces([(" ka", -1.0), ("ta", -1.0)], rules, size=300)
     >>> tokenizer = Tokenizer.from_bytes(model)
-    >>> [tokenizer.piece(i) for i in tokenizer.encode(["kata"])[0]]
+    >>> [tokenizer.pieces[i].text for i in tokenizer.encode(["kata"])[0]]
     ['\u2581ka', 'ta']
     """
     check_symbols(symbols)
