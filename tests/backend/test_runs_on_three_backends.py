@@ -1,5 +1,6 @@
 """A run trained on any backend gives the same translations on all three."""
 
+import importlib.util
 import itertools
 import json
 import os
@@ -14,8 +15,7 @@ from training.toy import write_pairs
 pytestmark = pytest.mark.process
 
 BACKENDS = ("tensorflow", "jax", "torch")
-FAMILIES = ("transformer", "rnn")
-# Trains one run of each family.
+# Trains a Transformer on each backend, and a recurrent model on one: torch builds it slowly.
 TRAIN = """
 import sys
 import keras_seq
@@ -25,7 +25,8 @@ sizes = {
     "rnn": {"embedding_units": 16, "encoder_units": 16, "decoder_units": 32,
         "attention_units": 16},
 }
-for family, preset, steps in (("transformer", "transformer-tiny", 60), ("rnn", "rnn-small", 20)):
+kinds = [("transformer", "transformer-tiny", 60), ("rnn", "rnn-small", 20)]
+for family, preset, steps in kinds if sys.argv[1] == "tensorflow" else kinds[:1]:
     settings = keras_seq.load_settings(preset=preset, overrides={
         "data.pairs": "train.tsv", "data.valid_pairs": "valid.tsv",
         "tokenizer.kind": "unigram", "training.batch_tokens": 600,
@@ -50,9 +51,10 @@ json.dump(found, open(f"{sys.argv[1]}.json", "w"))
 
 def on_each_backend(folder, code, *arguments):
     """Runs Python code in one process for each backend."""
+    if not all(map(importlib.util.find_spec, BACKENDS)):
+        pytest.skip("a backend is not installed")
     started = []
     for backend in BACKENDS:
-        pytest.importorskip(backend)
         environment = {
             "KERAS_BACKEND": backend,
             "XLA_FLAGS": QUICK_TO_COMPILE,
@@ -68,9 +70,13 @@ def on_each_backend(folder, code, *arguments):
                 text=True,
             )
         )
-    for process in started:
-        _, errors = process.communicate(timeout=300)
-        assert process.returncode == 0, errors
+    try:
+        for process in started:
+            _, errors = process.communicate(timeout=300)
+            assert process.returncode == 0, errors
+    finally:
+        for process in started:
+            process.kill()
 
 
 def test_translations_of_each_run_are_the_same_on_all_backends(tmp_path):
@@ -79,7 +85,7 @@ def test_translations_of_each_run_are_the_same_on_all_backends(tmp_path):
     lines = [source for source, _ in write_pairs(tmp_path / "other.tsv", 200, seed=3)]
     (tmp_path / "lines.txt").write_text("".join(f"{line}\n" for line in lines))
     on_each_backend(tmp_path, TRAIN)
-    runs = [f"{family}-{backend}" for family in FAMILIES for backend in BACKENDS]
+    runs = [*(f"transformer-{backend}" for backend in BACKENDS), "rnn-tensorflow"]
     on_each_backend(tmp_path, TRANSLATE, *runs)
     found = [json.loads((tmp_path / f"{backend}.json").read_text()) for backend in BACKENDS]
     for run in runs:
