@@ -1,4 +1,4 @@
-"""What plugins add to keras-seq, by kind and name."""
+"""The names that plugins add to keras-seq, by kind."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from keras_seq.text import InputError, Tokenizer
 
 
 class _Subject(NamedTuple):
-    """What the exporter reads of a run."""
+    """The parts of a run that the exporter reads."""
 
     settings: Settings
     source_tokenizer: Tokenizer

@@ -13,7 +13,8 @@ from keras_seq.settings.hub_presets import (
 )
 from keras_seq.settings.loading import load_settings
 from keras_seq.settings.monitors import METRICS, MONITORS, TEXT_MONITORS
-from keras_seq.settings.presets import PRESETS, choose_preset
+from keras_seq.settings.preset_choice import choose_preset
+from keras_seq.settings.presets import PRESETS
 from keras_seq.settings.score import ScoreSettings
 from keras_seq.settings.search import SearchSettings
 from keras_seq.settings.section import (

@@ -59,12 +59,17 @@ def labels(task):
     return lambda folder: label_settings(folder, task, **FOUR_UPDATES)
 
 
-def language_model(folder):
-    toy_settings(folder)
-    files = {"data.text": "train.tsv", "data.valid_text": "valid.tsv"}
-    values = {name: str(folder / path) for name, path in files.items()}
-    sizes = {"model.embedding_units": 8, "model.units": 16, "search.max_length": 8}
-    return load_settings(preset="lm-gru", overrides=values | sizes | FOUR_UPDATES)
+def of_text(preset, **sizes):
+    def settings(folder):
+        toy_settings(folder)
+        files = {"data.text": "train.tsv", "data.valid_text": "valid.tsv"}
+        values = {name: str(folder / path) for name, path in files.items()}
+        values |= {f"model.{name}": size for name, size in sizes.items()}
+        return load_settings(
+            preset=preset, overrides=values | FOUR_UPDATES | {"search.max_length": 8}
+        )
+
+    return settings
 
 
 def speech(folder):
@@ -81,20 +86,6 @@ def speech(folder):
         "training.batch_tokens": 40_000,
     }
     return load_settings(preset="speech-ctc", overrides=values | FOUR_UPDATES)
-
-
-def autoencoder(folder):
-    toy_settings(folder)
-    files = {"data.text": "train.tsv", "data.valid_text": "valid.tsv"}
-    values = {name: str(folder / path) for name, path in files.items()}
-    sizes = {
-        "model.latent_units": 4,
-        "model.embedding_units": 8,
-        "model.encoder_units": 8,
-        "model.decoder_units": 8,
-        "search.max_length": 8,
-    }
-    return load_settings(preset="vae", overrides=values | sizes | FOUR_UPDATES)
 
 
 def wake_word(folder):
@@ -119,8 +110,11 @@ def wake_word(folder):
         hard_attention,
         pytest.param(labels("classify"), id="classify"),
         pytest.param(labels("tag"), id="tag"),
-        language_model,
-        autoencoder,
+        pytest.param(of_text("lm-gru", embedding_units=8, units=16), id="language model"),
+        pytest.param(
+            of_text("vae", latent_units=4, embedding_units=8, encoder_units=8, decoder_units=8),
+            id="autoencoder",
+        ),
         speech,
         wake_word,
     ],
