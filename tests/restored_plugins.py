@@ -31,5 +31,8 @@ def restored_plugins() -> Iterator[None]:
             os.environ[VARIABLE] = variable
         for name in set(sys.modules) - modules:
             file = getattr(sys.modules[name], "__file__", None) or ""
-            if file.startswith((str(PLUGINS), tempfile.gettempdir())):
+            # An environment in the folder for temporary files keeps its packages.
+            if file.startswith((str(PLUGINS), tempfile.gettempdir())) and not file.startswith(
+                sys.prefix
+            ):
                 del sys.modules[name]
