@@ -63,7 +63,7 @@ def main():
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
     # Must run before TensorFlow is imported, as in `keras-seq train`.
-    from keras_seq.runtime.threads import configure_training_threads
+    from keras_seq.process.threads import configure_training_threads
 
     if options.backend == "tensorflow" and options.device != "gpu" and options.devices is None:
         configure_training_threads()

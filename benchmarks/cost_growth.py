@@ -75,7 +75,7 @@ def show(title: str, settings: tuple, figures: list[dict]) -> None:
 
 def decoded(repeat: int) -> list[float]:
     """Returns the seconds to decode all sentences, for each target length."""
-    from keras_seq.runtime.threads import configure_threads
+    from keras_seq.process.threads import configure_threads
 
     # One search at a time, with one thread.
     configure_threads(1)

@@ -36,7 +36,7 @@ def main() -> None:
     folder = machine.multi30k()
 
     from keras_seq.preparation import prepare_run
-    from keras_seq.runtime.threads import configure_training_threads
+    from keras_seq.process.threads import configure_training_threads
     from keras_seq.settings import load_settings
 
     configure_training_threads()
@@ -102,8 +102,8 @@ class Turn:
         import keras
 
         from keras_seq.cluster import start_cluster
+        from keras_seq.process.devices import Devices
         from keras_seq.run.models import build_run_model
-        from keras_seq.runtime.devices import Devices
         from keras_seq.settings import TASKS
         from keras_seq.training.feed import training_stream
         from keras_seq.training.optimizer import compile_model

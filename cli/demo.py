@@ -25,8 +25,8 @@ def demo(
     The model learns to convert dates in about 40 locales to ISO 8601.
     """
     from keras_seq.preparation.demo import prepare_demo
-    from keras_seq.runtime.devices import check_backend
-    from keras_seq.runtime.threads import configure_training_threads
+    from keras_seq.process.devices import check_backend
+    from keras_seq.process.threads import configure_training_threads
 
     check_backend(os.environ.get("KERAS_BACKEND"))
     configure_training_threads()

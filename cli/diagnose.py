@@ -50,8 +50,8 @@ def diagnose(
     find the reference. Model error: the model scores its output higher than the reference.
     """
     from keras_seq.analysis.diagnosis.settings import diagnosis_settings
+    from keras_seq.process.threads import configure_threads, usable_cores
     from keras_seq.run import Run
-    from keras_seq.runtime.threads import configure_threads, usable_cores
     from keras_seq.text import InputError, check_same_length, read_pairs
 
     sizes = _parse_sizes(beam_sizes)

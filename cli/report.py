@@ -31,8 +31,8 @@ def report(
     Without the file of a test set, the validation text is used. The page is one HTML file that
     loads nothing else.
     """
+    from keras_seq.process.threads import configure_threads, usable_cores
     from keras_seq.run import Run
-    from keras_seq.runtime.threads import configure_threads, usable_cores
 
     opened = Run.open(run, notice=notice)
     path = output or str(opened.path / "report.html")

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import NoReturn
 
-from keras_seq.runtime.signals import forget_deferred, raise_outside_libraries, safe_point
+from keras_seq.process.signals import forget_deferred, raise_outside_libraries, safe_point
 
 
 @contextlib.contextmanager

@@ -27,7 +27,7 @@ from keras_seq_cli.signals import exit_on_sigterm, exit_without_finalizers
 
 if TYPE_CHECKING:
     from keras_seq.preparation.files import PairCounts
-    from keras_seq.runtime.devices import Devices
+    from keras_seq.process.devices import Devices
     from keras_seq.settings import Settings
 
 
@@ -114,8 +114,8 @@ def train(
     If training was interrupted, the same command resumes it.
     """
     from keras_seq.preparation import check_directory, find_run, resolve_settings
-    from keras_seq.runtime.devices import Devices, check_backend
-    from keras_seq.runtime.experiment_tools import check_experiment_tools
+    from keras_seq.process.devices import Devices, check_backend
+    from keras_seq.process.experiment_tools import check_experiment_tools
 
     log = [name for value in log or [] for name in value.split(",")]
     check_experiment_tools(log)
@@ -168,7 +168,7 @@ def train(
 
 
 def _configure_threads(devices: Devices) -> None:
-    from keras_seq.runtime.threads import configure_training_threads
+    from keras_seq.process.threads import configure_training_threads
 
     if devices.kind in (None, "cpu") and devices.count in (None, 1) and not devices.together:
         configure_training_threads()
@@ -212,7 +212,7 @@ def _train(
     """
     from keras_seq.preparation import open_or_prepare
     from keras_seq.preparation.batch_size import choose_batch_size
-    from keras_seq.runtime.devices import Devices
+    from keras_seq.process.devices import Devices
 
     if devices != Devices() and not find_batch:
         # Check the devices first, because reading the text may take long. The default devices

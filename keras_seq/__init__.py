@@ -20,7 +20,7 @@ _PACKAGES = sorted(
 _NAMES = {
     "Autoencoder": "estimators",
     "Classifier": "estimators",
-    "Devices": "runtime.devices",
+    "Devices": "process.devices",
     "Diagnosis": "analysis.diagnosis.result",
     "Evaluation": "evaluation",
     "Generator": "estimators",
@@ -69,8 +69,8 @@ if TYPE_CHECKING:
     from keras_seq import plugins as plugins
     from keras_seq import preparation as preparation
     from keras_seq import pretrained as pretrained
+    from keras_seq import process as process
     from keras_seq import run as run
-    from keras_seq import runtime as runtime
     from keras_seq import schedules as schedules
     from keras_seq import scoring as scoring
     from keras_seq import search as search
@@ -101,9 +101,9 @@ if TYPE_CHECKING:
     from keras_seq.plugins import register_metric as register_metric
     from keras_seq.plugins import register_task as register_task
     from keras_seq.plugins import register_vocabulary as register_vocabulary
+    from keras_seq.process.devices import Devices as Devices
     from keras_seq.run import Run as Run
     from keras_seq.run.sharing import push as push
-    from keras_seq.runtime.devices import Devices as Devices
     from keras_seq.scoring import score as score
     from keras_seq.search import generate as generate
     from keras_seq.serving.saved_model import export_saved_model

@@ -21,7 +21,7 @@ PLAIN = {
     "plugins",
     "storage",
     "storage.checkpoints",
-    "runtime",
+    "process",
     "text",
     "scoring",
     "data",
@@ -58,11 +58,11 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     "storage": ({"text"}, set()),
     "storage.checkpoints": ({"storage", "text"}, {"numpy", "ml_dtypes"}),
     # This part only checks whether JAX is installed and does not import JAX.
-    "runtime": ({"text"}, {"jax", "tensorflow"}),
+    "process": ({"text"}, {"jax", "tensorflow"}),
     # The packages that read recordings are optional.
     "data": ({"storage", "text"}, {"numpy", "soundfile", "soxr"}),
-    "backend": ({"runtime"}, {"keras", "numpy", "tensorflow", "jax", "torch"}),
-    "cluster": ({"backend", "runtime", "text"}, {"keras", "numpy", "tensorflow", "jax"}),
+    "backend": ({"process"}, {"keras", "numpy", "tensorflow", "jax", "torch"}),
+    "cluster": ({"backend", "process", "text"}, {"keras", "numpy", "tensorflow", "jax"}),
     "layers": ({"backend"}, {"keras"}),
     "losses": ({"backend", "layers"}, {"keras"}),
     "schedules": (set(), {"keras"}),
@@ -119,7 +119,7 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     "serving.graph_file": ({"storage", "text"}, set()),
     # A server needs only the exported graph: no Keras and no run directory.
     "serving.http": (
-        {"data", "runtime", "serving.graph_file", "storage", "text"},
+        {"data", "process", "serving.graph_file", "storage", "text"},
         {"numpy", "prometheus_client", "starlette", "tensorflow", "tensorflow_text", "uvicorn"},
     ),
     # The lazily imported public names, and `python -m keras_seq`.

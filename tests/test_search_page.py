@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from keras_seq.runtime import threads
+from keras_seq.process import threads
 from keras_seq.settings import SearchSettings
 
 pytestmark = pytest.mark.docs

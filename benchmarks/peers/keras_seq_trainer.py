@@ -15,8 +15,8 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 from training_speed import Turn
 
+from keras_seq.process.threads import configure_training_threads
 from keras_seq.run import Run
-from keras_seq.runtime.threads import configure_training_threads
 from keras_seq.settings import load_settings
 
 # Settings that change a preset to the shape that all tools share.

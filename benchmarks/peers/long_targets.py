@@ -24,7 +24,7 @@ import machine  # noqa: E402
 import worker  # noqa: E402
 from runs import trained  # noqa: E402
 
-from keras_seq.runtime.threads import configure_threads  # noqa: E402
+from keras_seq.process.threads import configure_threads  # noqa: E402
 
 LENGTHS = (16, 64, 128, 256, 512, 1024)
 SENTENCES, SOURCE, BEAM = 8, 15, 5

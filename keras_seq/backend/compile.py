@@ -9,7 +9,7 @@ import numpy as np
 
 from keras_seq.backend.device import name
 from keras_seq.backend.variables import to_numpy
-from keras_seq.runtime.signals import safe_point
+from keras_seq.process.signals import safe_point
 
 
 def compiled(

@@ -12,7 +12,7 @@ import keras
 import numpy as np
 
 from keras_seq.cluster.alone import Cluster, Numbers, describe
-from keras_seq.runtime.devices import Devices, count_used
+from keras_seq.process.devices import Devices, count_used
 
 # The second kernel of two in a row is split along its input axis, all other kernels along their
 # output axis.

@@ -10,7 +10,7 @@ from typing import Any
 
 from keras_seq import backend
 from keras_seq.cluster.alone import Cluster
-from keras_seq.runtime.devices import Devices, check_backend
+from keras_seq.process.devices import Devices, check_backend
 from keras_seq.text import InputError
 
 # Maximum time that the other hosts wait while the first host prepares the text.

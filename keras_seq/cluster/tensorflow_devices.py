@@ -21,8 +21,8 @@ from keras_seq.cluster.tensorflow_loop import (
     Updates,
     signature_of,
 )
-from keras_seq.runtime.devices import Devices, count_used
-from keras_seq.runtime.threads import num_training_threads
+from keras_seq.process.devices import Devices, count_used
+from keras_seq.process.threads import num_training_threads
 
 
 def configure(devices: Devices) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from keras_seq import backend
 from keras_seq.cluster.alone import Cluster
-from keras_seq.runtime.devices import Devices, count_used
+from keras_seq.process.devices import Devices, count_used
 
 
 def configure(devices: Devices) -> None:

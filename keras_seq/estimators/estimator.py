@@ -22,10 +22,10 @@ from keras_seq.evaluation import Evaluation, EvaluationFiles
 from keras_seq.evaluation.evaluating import evaluate_model
 from keras_seq.inference.run_predictor import RunPredictor
 from keras_seq.preparation import Resume, find_run, open_or_prepare, resolve_settings
+from keras_seq.process.devices import Devices
+from keras_seq.process.threads import share_training_cores
 from keras_seq.run import Run, check_new
 from keras_seq.run.sharing import push
-from keras_seq.runtime.devices import Devices
-from keras_seq.runtime.threads import share_training_cores
 from keras_seq.settings import TASKS, SearchSettings
 from keras_seq.text import InputError
 from keras_seq.training import TrainingResult, train

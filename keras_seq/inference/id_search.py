@@ -11,7 +11,7 @@ import numpy as np
 from keras_seq import backend
 from keras_seq.inference.hypothesis import Hypothesis
 from keras_seq.inference.search import make_search
-from keras_seq.runtime.threads import num_search_threads, parallel_map
+from keras_seq.process.threads import num_search_threads, parallel_map
 from keras_seq.search import SearchResult
 from keras_seq.settings import SearchSettings
 from keras_seq.text import EOS_ID, InputError, Tokenizer

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from keras_seq.inference.hypothesis import Hypothesis
 from keras_seq.inference.output_formats import format_lines, truncation_notice
 from keras_seq.jobs.chunks import Chunk, Result
-from keras_seq.runtime.threads import configure_threads
+from keras_seq.process.threads import configure_threads
 
 Engine = Literal["tensorflow", "ctranslate2"]
 

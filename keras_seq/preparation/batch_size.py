@@ -17,8 +17,8 @@ import numpy as np
 
 import keras_seq
 from keras_seq.data import TokenCorpus
+from keras_seq.process.devices import Devices
 from keras_seq.run import Run
-from keras_seq.runtime.devices import Devices
 from keras_seq.text import InputError, Notice
 
 _FIRST = 1024
@@ -41,7 +41,7 @@ _OUT_OF_MEMORY_WORDS = (
 _CRASHES = (-signal.SIGABRT, -signal.SIGBUS, -signal.SIGSEGV)
 _START = (
     "import sys; sys.path.append(sys.argv.pop(1)); "
-    "from keras_seq.runtime.signals import end_with_stdin; end_with_stdin(); "
+    "from keras_seq.process.signals import end_with_stdin; end_with_stdin(); "
     "from keras_seq.training.batch_size_trial import main; sys.exit(main())"
 )
 

@@ -10,9 +10,9 @@ import numpy as np
 from keras_seq import backend
 from keras_seq.models import Ensemble
 from keras_seq.plugins import plugin_of
+from keras_seq.process.devices import check_backend
 from keras_seq.run import Run, Shapes
 from keras_seq.run.weight_names import name_weights, stored_name
-from keras_seq.runtime.devices import check_backend
 from keras_seq.settings import TASKS, Settings
 from keras_seq.text import FeatureTokenizer, InputError
 

@@ -21,7 +21,7 @@ class CSession:
     """A SavedModel loaded into a TensorFlow session. The class is thread-safe.
 
     As in a model server, the session loads the variables by name and prunes the graph to the
-    requested outputs. `keras_seq.runtime.threads.configure_threads` sets the number of threads.
+    requested outputs. `keras_seq.process.threads.configure_threads` sets the number of threads.
     """
 
     def __init__(self, version: Path) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 
 from keras_seq.inference.hypothesis import Hypothesis, LineTranslator
 from keras_seq.inference.predictor import check_is_list, predict_by_length
+from keras_seq.process.threads import num_search_threads, parallel_map
 from keras_seq.run import is_run
-from keras_seq.runtime.threads import num_search_threads, parallel_map
 from keras_seq.serving.graph_file.operations import check_trusted
 from keras_seq.serving.graph_file.signatures import Signature, read_signatures
 from keras_seq.serving.http.versions import check_version, find_versions

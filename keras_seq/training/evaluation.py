@@ -10,7 +10,7 @@ from keras import ops
 
 from keras_seq import backend
 from keras_seq.losses.sequence_cross_entropy import token_losses
-from keras_seq.runtime.threads import num_search_threads, parallel_map
+from keras_seq.process.threads import num_search_threads, parallel_map
 
 # Shape letters: B batch, S source steps, T target steps, V vocabulary.
 

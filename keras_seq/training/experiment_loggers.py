@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from keras_seq.callbacks import ExperimentLogger, MLflowLogger, TableLogger, WandbLogger
+from keras_seq.process.experiment_tools import check_experiment_tools
 from keras_seq.run import Run
-from keras_seq.runtime.experiment_tools import check_experiment_tools
 
 # Points of a curve between two validations.
 _POINTS = 10

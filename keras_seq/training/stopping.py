@@ -17,7 +17,7 @@ from datetime import datetime
 from types import FrameType
 from typing import Any
 
-from keras_seq.runtime.signals import exit_after, forget_deferred, raise_outside_libraries
+from keras_seq.process.signals import exit_after, forget_deferred, raise_outside_libraries
 
 # Seconds for a clean exit once everything is saved. The whole exit may take five seconds.
 GRACE_SECONDS = 2.5

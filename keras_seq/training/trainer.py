@@ -14,8 +14,8 @@ from keras_seq.cluster import Cluster, start_cluster
 from keras_seq.plugins import PluginError, added
 from keras_seq.plugins.registry import call
 from keras_seq.preparation import Resume, open_or_prepare
+from keras_seq.process.devices import Devices
 from keras_seq.run import Run
-from keras_seq.runtime.devices import Devices
 from keras_seq.settings import Settings, as_list
 from keras_seq.text import InputError
 from keras_seq.training.errors import TrainingError

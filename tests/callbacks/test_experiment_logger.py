@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from keras_seq.callbacks import MLflowLogger, TableLogger, WandbLogger
-from keras_seq.runtime.experiment_tools import EXPERIMENT_TOOLS, check_experiment_tools
+from keras_seq.process.experiment_tools import EXPERIMENT_TOOLS, check_experiment_tools
 from keras_seq.text import InputError
 
 

@@ -15,8 +15,8 @@ from training.toy import killed_after, quiet_train, toy_settings
 
 from keras_seq.cluster import Cluster, start_cluster
 from keras_seq.cluster.tensorflow_cores import TensorFlowCores
-from keras_seq.runtime.devices import Devices
-from keras_seq.runtime.threads import usable_cores
+from keras_seq.process.devices import Devices
+from keras_seq.process.threads import usable_cores
 
 pytestmark = pytest.mark.skipif(
     keras.backend.backend() != "tensorflow", reason="JAX has a program for the whole batch"
@@ -161,7 +161,7 @@ def test_parts_of_an_update_are_computed_with_the_mask_of_their_core():
 
 
 SAYS_PARTS = """
-import keras_seq.runtime.threads as threads
+import keras_seq.process.threads as threads
 def saying(count):
     def said():
         print("parts", count(), file=sys.stderr, flush=True)

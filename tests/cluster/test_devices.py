@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from keras_seq import Devices, InputError, backend, load_settings
+from keras_seq.process.devices import check_backend, count_used
 from keras_seq.run.models import build_model
-from keras_seq.runtime.devices import check_backend, count_used
 from keras_seq.training.optimizer import compile_model
 from keras_seq.training.precision import Device, faster_precision
 

@@ -53,7 +53,7 @@ def weights_of(run, step=4):
 
 @pytest.fixture(scope="module", autouse=True)
 def _unchanged_threads():
-    """Keeps the threads of this process, which other tests use; tests/runtime has the test."""
+    """Keeps the threads of this process, which other tests use; tests/process has the test."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(estimator, "share_training_cores", lambda: None)
         yield

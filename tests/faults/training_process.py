@@ -91,7 +91,7 @@ quiet.import_quietly = unoptimized(quiet.import_quietly)
 # Without the optional packages that Keras imports where they are installed, as the command does.
 _IMPORT_QUICKLY = "quiet.import_quietly('keras_seq.training', lambda: None)\n"
 _SHARE_CORES = (
-    "from keras_seq.runtime.threads import configure_training_threads; configure_training_threads()"
+    "from keras_seq.process.threads import configure_training_threads; configure_training_threads()"
 )
 
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from keras_seq.runtime.signals import raise_outside_libraries
-from keras_seq.runtime.threads import usable_cores
+from keras_seq.process.signals import raise_outside_libraries
+from keras_seq.process.threads import usable_cores
 from keras_seq.serving.http.versions import newest_version
 from keras_seq.storage import reason
 from keras_seq.text import InputError

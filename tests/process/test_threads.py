@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from keras_seq.runtime.threads import (
+from keras_seq.process.threads import (
     configure_threads,
     configure_training_threads,
     num_search_threads,
@@ -17,7 +17,7 @@ from keras_seq.runtime.threads import (
 NAMES = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS")
 THREADS_OF_XLA = """
 import os, sys
-from keras_seq.runtime.threads import configure_threads
+from keras_seq.process.threads import configure_threads
 configure_threads(int(sys.argv[1]))
 import jax
 jax.jit(lambda x: x @ x)(jax.numpy.ones((512, 512))).block_until_ready()
@@ -72,7 +72,7 @@ def test_jax_uses_one_thread_for_one_search_unless_nproc_is_set(searches, told, 
 def test_batch_is_split_into_a_part_per_core_up_to_8_cores(monkeypatch, cores, parts):
     without_threads(monkeypatch)
     monkeypatch.delitem(sys.modules, "tensorflow", raising=False)
-    monkeypatch.setattr("keras_seq.runtime.threads.usable_cores", lambda: cores)
+    monkeypatch.setattr("keras_seq.process.threads.usable_cores", lambda: cores)
     configure_training_threads()
     assert num_training_threads() == parts
 
@@ -90,7 +90,7 @@ import os
 os.environ["KERAS_BACKEND"] = "tensorflow"
 import keras
 import tensorflow as tf
-from keras_seq.runtime.threads import num_training_threads, share_training_cores
+from keras_seq.process.threads import num_training_threads, share_training_cores
 {}
 share_training_cores()
 keras.ops.ones(2) + 1

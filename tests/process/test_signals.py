@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from keras_seq.runtime.signals import forget_deferred, raise_outside_libraries, safe_point
+from keras_seq.process.signals import forget_deferred, raise_outside_libraries, safe_point
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -124,7 +124,7 @@ def test_compiled_functions_are_safe_points():
 
 STUCK = """
 import signal, time
-from keras_seq.runtime.signals import raise_outside_libraries
+from keras_seq.process.signals import raise_outside_libraries
 def end():
     raise SystemExit(1)
 signal.signal(signal.SIGTERM, lambda _, frame: raise_outside_libraries(frame, end, exit_code=143))
