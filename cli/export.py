@@ -21,12 +21,12 @@ def export(
     destination: Annotated[
         str,
         typer.Argument(
-            help="savedmodel: directory of the versions; ctranslate2: new directory; "
+            help="savedmodel: directory of the versions; ctranslate2, onnx: new directory; "
             "keras: new file, NAME.keras."
         ),
     ],
     format_: Annotated[
-        Literal["savedmodel", "ctranslate2", "keras"],
+        Literal["savedmodel", "ctranslate2", "onnx", "keras"],
         typer.Option("--format", help="Export format."),
     ] = "savedmodel",
     which: Which = "best",
@@ -41,7 +41,9 @@ def export(
     ] = False,
     quantize: Annotated[
         str | None,
-        typer.Option(help="Quantization of ctranslate2: float32, int8, int16 or float16."),
+        typer.Option(
+            help="Quantization; of onnx: float32 or int8; of ctranslate2 also int16 or float16."
+        ),
     ] = None,
     verify: Annotated[
         int | None,
@@ -57,15 +59,15 @@ def export(
     """Export a run for serving, by default as a SavedModel that maps text to text."""
     from keras_seq.run import Run
 
-    formats: dict[str, tuple[str, ...]] = {name: ("savedmodel",) for name in search}
+    formats: dict[str, tuple[str, ...]] = {name: ("savedmodel", "onnx") for name in search}
     if ensemble:
-        formats["ensemble"] = ("savedmodel",)
+        formats["ensemble"] = ("savedmodel", "onnx")
     if ids_only:
         formats["ids_only"] = ("savedmodel",)
     if quantize is not None:
-        formats["quantize"] = ("ctranslate2",)
+        formats["quantize"] = ("ctranslate2", "onnx")
     if verify is not None:
-        formats["verify"] = ("savedmodel", "ctranslate2")
+        formats["verify"] = ("savedmodel", "ctranslate2", "onnx")
     _check_format(format_, formats)
     # Export with TensorFlow, which can load weights that were trained with any backend.
     os.environ["KERAS_BACKEND"] = "tensorflow"
@@ -97,6 +99,17 @@ def export(
             quantization=quantize or "float32",
             verify=lines,
             notice=notice,
+        )
+    elif format_ == "onnx":
+        path = import_quietly("keras_seq.serving.onnx_model").export_onnx(
+            opened,
+            destination,
+            which=which,
+            ensemble=ensemble or (),
+            quantization=quantize or "float32",
+            verify=lines,
+            notice=notice,
+            **search,
         )
     else:
         path = import_quietly("keras_seq.serving.keras_file").export_keras(

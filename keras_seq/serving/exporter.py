@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from keras_seq.serving.onnx_model import OnnxParts
     from keras_seq.serving.signature_module import SignatureModule
 
 
@@ -28,6 +29,9 @@ class Exporter(Protocol):
 
     def module(self, model: Any) -> SignatureModule:
         """Returns the module to save, built from the model of the run or from an ensemble."""
+
+    def onnx(self, model: Any) -> OnnxParts:
+        """Returns the parts of an ONNX export of the same model."""
 
     def requests(self, texts: Sequence[str]) -> dict[str, list[str]]:
         """Converts texts to the inputs of the signatures of text, by name."""

@@ -154,6 +154,12 @@ class ClassificationExporter(LabelExporter):
         temperature = temperature_of(self._run)
         return self._module(model, functools.partial(label_signatures, temperature=temperature))
 
+    def onnx(self, model: Any) -> Any:
+        from keras_seq.inference.classifier import temperature_of
+        from keras_seq.serving.onnx_graphs import label_graph
+
+        return self._onnx(label_graph(model, temperature_of(self._run)))
+
     def describe(self) -> str:
         characters = f" {CHARACTERS_MEANING}" if self._reads_characters else ""
         count = len(self._run.labels.names)

@@ -205,3 +205,14 @@ class LabelExporter(TextExporter):
             model, run.source_tokenizer, run.labels, self.limit, self._characters
         )
         return SignatureModule(model, functions)
+
+    def _onnx(self, graph: Any) -> Any:
+        from keras_seq.serving.onnx_model import OnnxParts
+
+        run = self._run
+        settings = {
+            "max_length": self.limit,
+            "labels": list(run.labels.names),
+            "reads_characters": self._reads_characters,
+        }
+        return OnnxParts([("model", graph)], [run.source_tokenizer], settings)

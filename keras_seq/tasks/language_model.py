@@ -161,6 +161,7 @@ class GenerationExporter(TranslationExporter):
 
     outputs: tuple[str, ...] = ("text", "score", "truncated")
     verb = "writes"
+    continues = True
 
     def __init__(self, run: Run, settings: Settings) -> None:
         super().__init__(run, settings)

@@ -193,6 +193,8 @@ class TranslationExporter(TextExporter):
 
     outputs: tuple[str, ...] = ("translation", "score", "truncated")
     verb = "translates"
+    # True if outputs begin with the input.
+    continues = False
 
     def expected(self, model: Any, texts: Sequence[str]) -> list[str]:
         from keras_seq.inference.translator import Translator
@@ -212,6 +214,21 @@ class TranslationExporter(TextExporter):
             self._characters,
         )
         return SignatureModule(model, functions)
+
+    def onnx(self, model: Any) -> Any:
+        from keras_seq.serving.onnx_graphs import search_graphs
+        from keras_seq.serving.onnx_model import OnnxParts, search_settings
+
+        run, search = self._run, self._settings.search
+        return OnnxParts(
+            search_graphs(model, attention=search.coverage_penalty > 0),
+            (run.source_tokenizer, run.target_tokenizer),
+            {
+                "max_length": self.limit,
+                "search": search_settings(search, run.target_tokenizer),
+                "continues": self.continues,
+            },
+        )
 
     def decode(self, answers: list[Any]) -> list[str]:
         return self._run.target_tokenizer.decode(answers)

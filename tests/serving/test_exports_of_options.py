@@ -1,11 +1,12 @@
-"""Exports of models with each attention, position and layer: a stock server answers as the run."""
+"""Exports of models with each attention, position and layer answer as the run."""
 
 import pytest
 from small_transformers import SOURCES, random_run
 from stock_server import StockProcess
 
 import keras_seq
-from keras_seq.serving import export_saved_model
+from keras_seq import runtime
+from keras_seq.serving import export_onnx, export_saved_model
 
 RECURRENT = {
     "model.family": "rnn",
@@ -44,11 +45,12 @@ LINES = [*SOURCES, "das ähm", "", "the the the the"]
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", OPTIONS)
-def test_stock_server_answers_as_the_run_with_each_option(tmp_path, name):
+def test_exports_answer_as_the_run_with_each_option(tmp_path, name):
     run, _ = random_run(tmp_path / "run", **OPTIONS[name])
     version = export_saved_model(run, tmp_path / "served", verify=0)
     with StockProcess(version) as server:
         found = server.translate(LINES)
     expected = keras_seq.Translator.load(tmp_path / "run")(LINES)
     assert found == expected
+    assert runtime.load(export_onnx(run, tmp_path / "onnx", verify=0))(LINES) == expected
     assert len(set(expected)) > 3

@@ -1,7 +1,8 @@
-"""The same search options give the same translations in Python, `translate` and an export.
+"""The same search options give the same translations in Python, `translate` and the exports.
 
-The export runs through TensorFlow's C API in a process without any package, like a stock model
-server that has only the operations of `keras_seq.serving.graph_file.operations`.
+The SavedModel runs through TensorFlow's C API in a process without any package, like a stock model
+server that has only the operations of `keras_seq.serving.graph_file.operations`. The ONNX export
+runs in `keras_seq.runtime`.
 """
 
 from typing import NamedTuple
@@ -11,6 +12,7 @@ import pytest
 from stock_server import StockProcess, Tensor
 
 import keras_seq
+from keras_seq import runtime
 from keras_seq.text.dates import date_pairs
 
 pytestmark = [
@@ -109,3 +111,14 @@ def test_search_options_work_equally_in_python_command_and_export(
         assert texts == [one.text for one in found] + [""] * (options["n_best"] - len(found))
         for one, score in zip(found, answer["score"].rows()[row], strict=False):
             assert score == pytest.approx(one.score, abs=1e-4)
+
+    exported = keras_seq_command(
+        "export", run, tmp_path / "onnx", "--format=onnx", "--verify=0", *arguments(options)
+    )
+    assert exported.code == 0, exported.err
+    outputs = runtime.load(tmp_path / "onnx").run(LINES)
+    for row, found in zip(outputs, expected, strict=True):
+        assert [(one.text, one.truncated) for one in row] == [
+            (one.text, one.truncated) for one in found
+        ]
+        assert [one.score for one in row] == pytest.approx([one.score for one in found], abs=1e-4)

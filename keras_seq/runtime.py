@@ -1,0 +1,881 @@
+"""Runs models that `keras-seq export --format onnx` wrote, without Keras and TensorFlow.
+
+    import runtime                       # the copy beside an export, or `keras_seq.runtime`
+    model = runtime.load("exports/onnx")
+    model(["A dog runs."])               # ["Ein Hund rennt."]
+
+    python runtime.py exports/onnx < input > output
+    python runtime.py exports/onnx --port 8000
+
+The packages numpy, onnxruntime and sentencepiece are enough. This is one file without imports from
+the rest of keras-seq, because each export has a copy of it.
+
+Shape letters: B batch, S source steps, K beam, N n-best, L target steps, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import http.server
+import json
+import math
+import os
+import re
+import sys
+import unicodedata
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+FORMAT = "keras-seq onnx, format 1"
+MODEL_FILE = "model.json"
+PAD, UNKNOWN, START, END = range(4)
+# Score of a missing hypothesis: below any real score, and far from the limit of float32.
+_NEG_INF = np.float32(-1e30)
+# Number of steps after which the state of a search grows, and rows that are done leave the batch.
+_ROUND = 8
+# Texts are clipped to this many characters per token of the maximum length.
+_CHARACTERS_PER_TOKEN = 50
+_MAX_REQUEST_BYTES = 1 << 20
+
+
+class RuntimeInputError(ValueError):
+    """An export, an option or an input is wrong. The message is one line."""
+
+
+class Output(NamedTuple):
+    """One answer of a model.
+
+    Attributes:
+        text: The generated text, the label, or the tags separated by spaces.
+        score: The normalized log-probability of a text, the probability of a label, or 0 for tags.
+        truncated: True if the input or the output was truncated at its maximum length.
+    """
+
+    text: str
+    score: float
+    truncated: bool
+
+
+def load(folder: str | os.PathLike[str], *, threads: int | None = None, **search: Any) -> Model:
+    """Loads an export.
+
+    Args:
+        folder: The directory that `keras-seq export --format onnx` wrote.
+        threads: Number of threads of one operation; by default one for each core.
+        **search: Search settings that replace those of the export, such as `beam_size=4`.
+
+    Returns:
+        A function from a list of texts to a list of answers; see `Model`.
+
+    Raises:
+        RuntimeInputError: If there is no export of this version, a file is damaged, or a search
+            setting is unknown.
+    """
+    folder = Path(folder)
+    try:
+        stored = json.loads((folder / MODEL_FILE).read_bytes())
+    except FileNotFoundError:
+        raise RuntimeInputError(f"{folder}: not an ONNX export, it has no {MODEL_FILE}") from None
+    except (OSError, ValueError) as error:
+        raise RuntimeInputError(f"{folder / MODEL_FILE}: cannot be read: {error}") from None
+    if not isinstance(stored, dict) or stored.get("format") != FORMAT:
+        raise RuntimeInputError(
+            f"{folder}: not an export of this version of keras-seq: export it again"
+        )
+    return _MODELS[stored["task"]](folder, stored, threads, search)
+
+
+class Vocabulary:
+    """Converts texts to ids and back, as the tokenizer of the training does."""
+
+    def __init__(self, folder: Path, stored: dict[str, Any]) -> None:
+        import sentencepiece
+
+        path = folder / stored["file"]
+        try:
+            self._processor = sentencepiece.SentencePieceProcessor(model_proto=path.read_bytes())
+        except (OSError, RuntimeError) as error:
+            raise RuntimeInputError(f"{path}: cannot be read: {error}") from None
+        self._form, self._lowercase = stored["form"], stored["lowercase"]
+        self._separator = stored["separator"]
+        self._features: dict[str, int] = {}
+        self._feature_separator = stored.get("feature_separator")
+        # The features follow the pieces; the first id is that of an unknown feature.
+        self._unknown_feature = self._processor.vocab_size()
+        for number, name in enumerate(stored.get("features", ())):
+            self._features[name] = self._unknown_feature + 1 + number
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """Returns the ids of each text, without an end token; none for a blank text."""
+        if self._feature_separator is None:
+            return self._pieces(texts)
+        pairs = [text.partition("\t") for text in texts]
+        rows = self._pieces([source for source, _, _ in pairs])
+        for row, (_, _, features) in zip(rows, pairs, strict=True):
+            names = (name.strip() for name in features.split(self._feature_separator))
+            if row:
+                row += [self._features.get(name, self._unknown_feature) for name in names if name]
+        return rows
+
+    def decode(self, rows: Sequence[Sequence[int]]) -> list[str]:
+        """Returns the text of each row of ids; special ids are skipped."""
+        pieces = [[int(token) for token in row if token > END] for row in rows]
+        texts = self._processor.decode(pieces) if pieces else []
+        return [self._undo(text).replace("\n", " ").replace("\r", " ") for text in texts]
+
+    def _pieces(self, texts: Sequence[str]) -> list[list[int]]:
+        rows: list[list[int]] = self._processor.encode([self._apply(text) for text in texts])
+        return rows
+
+    def _apply(self, text: str) -> str:
+        """Normalizes a text, and escapes what has a meaning in SentencePiece."""
+        if not text or text.isspace():
+            return ""
+        text = re.sub("[\ud800-\udfff]", "\ufffd", text.replace("\n", " ").replace("\r", " "))
+        text = self._canonical(text)
+        if not text.isascii():
+            if self._form == "nfd":
+                text = unicodedata.normalize("NFD", text)
+            text = text.replace("\u2581", "\ufdd1")
+        if self._separator != " ":
+            text = text.replace(self._separator, "\ufdd2").replace(" ", "\ufdd0")
+            text = text.replace("\ufdd2", " ")
+        return text
+
+    def _canonical(self, text: str) -> str:
+        if self._lowercase:
+            text = text.replace("\0", "\ufffd")
+        if text.isascii():
+            return text.lower() if self._lowercase else text
+        form: Any = {"none": None, "nfc": "NFC", "nfd": "NFC", "nfkc": "NFKC"}[self._form]
+        if form:
+            text = unicodedata.normalize(form, text)
+        if self._lowercase:
+            text = text.lower()
+            # Lowercasing may decompose: U+0130 becomes i and a combining dot.
+            text = unicodedata.normalize(form, text) if form else text
+        return text
+
+    def _undo(self, text: str) -> str:
+        if self._separator != " ":
+            text = text.replace(" ", "\ufdd2").replace("\ufdd0", " ")
+            text = text.replace("\ufdd2", self._separator)
+        if not text.isascii():
+            text = text.replace("\ufdd1", "\u2581")
+        return unicodedata.normalize("NFC", text) if self._form == "nfd" else text
+
+
+class Graph:
+    """One ONNX graph. Inputs and outputs are dicts; large ones stay in onnxruntime."""
+
+    def __init__(self, path: Path, threads: int | None) -> None:
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads or 0
+        options.log_severity_level = 3
+        try:
+            self._session = onnxruntime.InferenceSession(
+                str(path), options, providers=["CPUExecutionProvider"]
+            )
+        except Exception as error:  # onnxruntime has an error class for each cause
+            reason = " ".join(str(error).split())[:200]
+            raise RuntimeInputError(f"{path}: cannot be loaded: {reason}") from None
+        self._make = onnxruntime.OrtValue.ortvalue_from_numpy
+        self._inputs = [node.name for node in self._session.get_inputs()]
+        # An output that takes the place of an input has its name after this prefix.
+        self._names = {
+            node.name.removeprefix("new_"): node.name for node in self._session.get_outputs()
+        }
+
+    @property
+    def outputs(self) -> list[str]:
+        """The names of all outputs."""
+        return list(self._names)
+
+    def __call__(
+        self, inputs: dict[str, Any], outputs: Sequence[str] | None = None
+    ) -> dict[str, Any]:
+        """Runs the graph with numpy arrays or values of onnxruntime; returns the latter."""
+        feed = {}
+        for name in self._inputs:
+            value = inputs[name]
+            feed[name] = self._make(value) if isinstance(value, np.ndarray) else value
+        names = list(outputs or self._names)
+        wanted = [self._names[name] for name in names]
+        return dict(zip(names, self._session.run_with_ort_values(wanted, feed), strict=True))
+
+
+class Model:
+    """A model of an export. Calling it returns the best answer to each text, as text."""
+
+    def __init__(
+        self, folder: Path, stored: dict[str, Any], threads: int | None, search: dict[str, Any]
+    ) -> None:
+        self._max_length: int = stored["max_length"]
+        self._batch_size: int = stored["batch_size"]
+        self._labels: list[str] = stored.get("labels", [])
+        self._source = Vocabulary(folder, stored["source"])
+        self._whole_words: bool = stored.get("reads_characters", False)
+        self._graph = functools.partial(_open_graph, folder, threads)
+        self._prepare(folder, stored, search)
+
+    def _prepare(self, folder: Path, stored: dict[str, Any], search: dict[str, Any]) -> None:
+        _check_names(search, {"batch_size"})
+        self._batch_size = search.get("batch_size", self._batch_size)
+
+    def __call__(self, texts: Sequence[str]) -> list[str]:
+        return [outputs[0].text if outputs else "" for outputs in self.run(texts)]
+
+    def run(self, texts: Sequence[str]) -> list[list[Output]]:
+        """Returns the answers to each text, best first."""
+        raise NotImplementedError
+
+    def _encoded(self, texts: Sequence[str]) -> tuple[list[list[int]], list[bool]]:
+        """Returns the ids of each text, and True for each text that is truncated."""
+        if isinstance(texts, str):
+            raise TypeError("texts must be a list of strings, not one string: model([text])")
+        clipped = [text[: self._max_length * _CHARACTERS_PER_TOKEN] for text in texts]
+        ids = self._source.encode(clipped)
+        truncated = [
+            len(row) > self._max_length or len(short) < len(text)
+            for row, short, text in zip(ids, clipped, texts, strict=True)
+        ]
+        return [row[: self._max_length] for row in ids], truncated
+
+    def _batches(self, lengths: dict[int, int]) -> Iterator[list[int]]:
+        """Yields batches of the keys of `lengths`, the longest first, to avoid padding."""
+        order = sorted(lengths, key=lambda number: lengths[number], reverse=True)
+        for start in range(0, len(order), self._batch_size):
+            yield order[start : start + self._batch_size]
+
+
+class Classifier(Model):
+    """Returns the labels of a text with their probabilities, most probable first."""
+
+    def run(self, texts: Sequence[str]) -> list[list[Output]]:
+        rows, truncated, characters = self._rows(texts)
+        graph = self._graph("model.onnx")
+        results: list[list[Output]] = [[] for _ in texts]
+        for batch in self._batches({i: len(row) for i, row in enumerate(rows)}):
+            inputs = {"source": _padded([[*rows[i], END] for i in batch])}
+            if self._whole_words:
+                inputs["characters"] = _padded_characters(
+                    [characters[i] for i in batch], inputs["source"].shape
+                )
+            probabilities = graph(inputs)["probabilities"].numpy()
+            for i, row in zip(batch, probabilities, strict=True):
+                order = np.argsort(-row, kind="stable")
+                results[i] = [
+                    Output(self._labels[label], float(row[label]), truncated[i]) for label in order
+                ]
+        return results
+
+    def _rows(self, texts: Sequence[str]) -> tuple[list[list[int]], list[bool], list[Any]]:
+        if not self._whole_words:
+            return *self._encoded(texts), []
+        length = self._max_length
+        clipped = [text[: length * _CHARACTERS_PER_TOKEN] for text in texts]
+        words = [_words_of(text) for text in clipped]
+        rows = [[token for word in row for token in word] for row in self._word_ids(words)]
+        truncated = [
+            len(row) > length or len(short) < len(text)
+            for row, short, text in zip(rows, clipped, texts, strict=True)
+        ]
+        characters = [list(enumerate(row[:length])) for row in words]
+        return [row[:length] for row in rows], truncated, characters
+
+    def _word_ids(self, words: Sequence[Sequence[str]]) -> list[list[list[int]]]:
+        """Returns the ids of each word of each text, at least one for each word."""
+        encoded = iter(self._source.encode([word for row in words for word in row]))
+        return [[self._known(next(encoded)) for _ in row] for row in words]
+
+    def _known(self, ids: list[int]) -> list[int]:
+        return [UNKNOWN] if not ids or (self._whole_words and len(ids) > 1) else ids
+
+
+class Tagger(Classifier):
+    """Returns a tag for each word of a text. Longer texts are tagged in pieces."""
+
+    def run(self, texts: Sequence[str]) -> list[list[Output]]:
+        graph = self._graph("model.onnx")
+        words = [_words_of(text) for text in texts]
+        pieces: list[tuple[int, list[int], list[tuple[int, str]]]] = []
+        for number, (row, ids) in enumerate(zip(words, self._word_ids(words), strict=True)):
+            pieces += [(number, *piece) for piece in _pieces(row, ids, self._max_length)]
+        tags: list[list[str]] = [[] for _ in pieces]
+        for batch in self._batches({i: len(piece[1]) for i, piece in enumerate(pieces)}):
+            source = _padded([[*pieces[i][1], END] for i in batch])
+            begins = np.zeros_like(source)
+            for row, i in enumerate(batch):
+                begins[row, [begin for begin, _ in pieces[i][2]]] = 1
+            inputs = {"source": source, "begins": begins}
+            if self._whole_words:
+                inputs["characters"] = _padded_characters(
+                    [pieces[i][2] for i in batch], source.shape
+                )
+            found = graph(inputs)["tags"].numpy()
+            for row, i in enumerate(batch):
+                tags[i] = [self._labels[found[row, begin]] for begin, _ in pieces[i][2]]
+        joined: list[list[str]] = [[] for _ in texts]
+        for (number, _, _), row in zip(pieces, tags, strict=True):
+            joined[number] += row
+        return [[Output(" ".join(row), 0.0, False)] for row in joined]
+
+
+class Generator(Model):
+    """Returns up to `n_best` texts for each text, best first; none for a blank text."""
+
+    def _prepare(self, folder: Path, stored: dict[str, Any], search: dict[str, Any]) -> None:
+        options = stored["search"]
+        _check_names(search, {*options} - _FIXED | {"batch_size"})
+        self._batch_size = search.pop("batch_size", self._batch_size)
+        self._options = SimpleNamespace(**options | search)
+        self._target = self._source
+        if stored["target"] != stored["source"]:
+            self._target = Vocabulary(folder, stored["target"])
+        self._continues: bool = stored["continues"]
+        self._grows: bool = stored["grows"]
+        if self._options.n_best > self._options.beam_size and self._options.method == "beam":
+            raise RuntimeInputError(
+                f"n_best: received {self._options.n_best}, expected at most the beam size, "
+                f"{self._options.beam_size}"
+            )
+
+    def run(self, texts: Sequence[str]) -> list[list[Output]]:
+        if self._continues:
+            ids, truncated = self._encoded(texts)
+            # Leaves room for a token after the prompt.
+            longest = self._options.max_length - 1
+            truncated = [len(row) > longest for row in ids]
+            prefixes = [row[:longest] for row in ids]
+            sources: list[list[int]] = [[] for _ in ids]
+            filled = range(len(ids))
+        else:
+            sources, truncated = self._encoded(texts)
+            prefixes = [list(self._options.prefix)] * len(sources)
+            filled = [i for i, row in enumerate(sources) if row]
+        results: list[list[Output]] = [[] for _ in texts]
+        lengths = {i: len(sources[i]) + len(prefixes[i]) for i in filled}
+        for batch in self._batches(lengths):
+            rows = [[*sources[i], END] for i in batch]
+            found = self._search(_padded(rows), [prefixes[i] for i in batch])
+            for i, hypotheses in zip(batch, found, strict=True):
+                texts_of_row = self._target.decode([tokens for tokens, _, _ in hypotheses])
+                results[i] = [
+                    Output(text, float(score), bool(cut or truncated[i]))
+                    for text, (_, score, cut) in zip(texts_of_row, hypotheses, strict=True)
+                ]
+        return results
+
+    def _search(self, source: np.ndarray, prefixes: list[list[int]]) -> list[list[Hypothesis]]:
+        """Searches targets of sources `(B, S)`, each with its end token."""
+        options = self._options
+        lengths = (source != PAD).sum(axis=1)
+        max_length = _scaled(lengths, options.max_length_ratio) + options.max_length_extra
+        prefix = _padded(prefixes) if any(prefixes) else None
+        if prefix is not None:
+            held = (prefix != PAD).sum(axis=1)
+            max_length = np.maximum(max_length, held + options.max_length_extra)
+        max_length = np.minimum(max_length, options.max_length)
+        min_length = np.maximum(_scaled(lengths, options.min_length_ratio), options.min_length)
+        rows = {
+            "max_length": max_length,
+            "min_length": np.minimum(min_length, max_length),
+            "mask": source != PAD,
+            "keys": _row_keys(source, options.seed),
+        }
+        if prefix is not None:
+            rows["prefix"] = prefix
+        method = (_Beam if options.method == "beam" else _Sampling)(options, rows)
+        step = self._graph("step.onnx")
+        state = self._graph("start.onnx")(
+            {"source": source, "beam_size": _integer(method.count), "length": _integer(_ROUND)}
+        )
+        names = [name for name in step.outputs if name not in method.unread]
+        numbers, results = np.arange(len(source)), [[]] * len(source)
+        for position in range(int(max_length.max())):
+            if position and position % _ROUND == 0:
+                keep = np.flatnonzero(~method.done)
+                if len(keep) < len(numbers):
+                    for row, found in zip(numbers, method.results(), strict=True):
+                        results[row] = found
+                    numbers = numbers[keep]
+                    method.keep(keep)
+                    state = {name: _array(value)[keep] for name, value in state.items()}
+                if self._grows:
+                    state |= self._graph("grow.onnx")({**state, "length": _integer(_ROUND)})
+            outputs = step(
+                {
+                    **state,
+                    "token": method.tokens,
+                    "position": _integer(position),
+                    "count": _integer(method.candidates),
+                },
+                names,
+            )
+            parents = method.step(position, outputs)
+            for name, value in outputs.items():
+                if name.startswith("state_"):
+                    state[name] = value
+                if name.startswith("state_beam_") and parents is not None:
+                    state[name] = _gather(value.numpy(), parents)
+            if method.done.all():
+                break
+        for row, found in zip(numbers, method.results(), strict=True):
+            results[row] = found
+        return results
+
+
+# Ids, score and whether the length limit came before the end token.
+Hypothesis = tuple[np.ndarray, float, bool]
+
+
+class _Method:
+    """What beam search and sampling share: K hypotheses of each row, and their constraints."""
+
+    unread: tuple[str, ...] = ()
+
+    def __init__(self, options: Any, rows: dict[str, np.ndarray], count: int) -> None:
+        self._options, self._rows, self.count = options, rows, count
+        batch = len(rows["max_length"])
+        self.tokens = np.full((batch, count), options.start_token, np.int32)
+        self.done = np.zeros(batch, bool)
+        self._history = np.zeros((batch, count, int(rows["max_length"].max())), np.int32)
+        self._totals = np.zeros((batch, count), np.float32)
+
+    def keep(self, index: np.ndarray) -> None:
+        """Keeps some of the rows."""
+        self._rows = {name: values[index] for name, values in self._rows.items()}
+        for name, value in vars(self).items():
+            if isinstance(value, np.ndarray):
+                setattr(self, name, value[index])
+
+    def _log_probabilities(self, logits: np.ndarray, position: int) -> np.ndarray:
+        """Returns log-probabilities `(B, K, V)`, `_NEG_INF` for tokens that are not allowed."""
+        options, history = self._options, self._history[:, :, :position]
+        if options.repetition_penalty != 1.0:
+            picked = np.take_along_axis(logits, history, axis=-1)
+            penalty = np.float32(options.repetition_penalty)
+            picked = np.where(picked > 0, picked / penalty, picked * penalty)
+            logits = logits.copy()
+            np.put_along_axis(logits, history, picked, axis=-1)
+        highest = logits.max(axis=-1, keepdims=True)
+        sums = np.exp(logits - highest).sum(axis=-1, keepdims=True)
+        free = logits - highest - np.log(sums)
+        allowed = free.copy()
+        allowed[:, :, options.forbidden_tokens] = _NEG_INF
+        allowed[position + 1 < self._rows["min_length"], :, options.end_token] = _NEG_INF
+        for row, slot in np.ndindex(*history.shape[:2]):
+            tokens = [int(token) for token in history[row, slot]]
+            for token in self._completions(tokens):
+                allowed[row, slot, token] = _NEG_INF
+        prefix = self._rows.get("prefix")
+        if prefix is not None and position < prefix.shape[1]:
+            forced = prefix[:, position]
+            for row in np.flatnonzero(forced):
+                allowed[row] = _NEG_INF
+                allowed[row, :, forced[row]] = free[row, :, forced[row]]
+        return allowed
+
+    def _completions(self, tokens: list[int]) -> Iterator[int]:
+        """Yields the tokens that would complete a repeated n-gram or a forbidden sequence."""
+        size = self._options.no_repeat_ngram_size
+        if size:
+            begin = tokens[len(tokens) - size + 1 :] if size > 1 else []
+            for start in range(len(tokens) - size + 1):
+                if tokens[start : start + size - 1] == begin:
+                    yield tokens[start + size - 1]
+        for *before, last in self._options.forbidden_sequences:
+            if tokens[len(tokens) - len(before) :] == before:
+                yield last
+
+    def _penalty(self, lengths: Any) -> np.ndarray:
+        """Returns the divisor of a summed log-probability."""
+        lengths, alpha = np.asarray(lengths, np.float32), np.float32(self._options.alpha)
+        kind = self._options.length_normalization
+        if kind == "average":
+            return lengths**alpha
+        return ((5 + lengths) / 6) ** alpha if kind == "gnmt" else np.ones_like(lengths)
+
+
+class _Beam(_Method):
+    """Beam search; see `keras_seq.search.beam_search`."""
+
+    def __init__(self, options: Any, rows: dict[str, np.ndarray]) -> None:
+        super().__init__(options, rows, options.beam_size)
+        batch, n_best = len(self.done), options.n_best
+        # All hypotheses are equal at first. To avoid duplicates, only the first one is live.
+        self._totals[:, 1:] = _NEG_INF
+        ends = math.ceil(round(options.patience * self.count, 6))
+        self._max_finished = max(ends, n_best)
+        # Number of finished hypotheses that hold no beam slot.
+        self._slotless = max(self._max_finished - self.count, 0)
+        self._width = self.count * (2 if self._slotless else 1)
+        self._constrained = bool(
+            options.forbidden_sequences
+            or options.no_repeat_ngram_size
+            or options.repetition_penalty != 1.0
+            or "prefix" in rows
+        )
+        self._forbidden = sorted({*options.forbidden_tokens})
+        # Enough tokens remain after the forbidden ones and an early end token are removed.
+        self.candidates = 1 if self._constrained else self._width + len(self._forbidden) + 1
+        self.unread = ("values", "tokens") if self._constrained else ("logits",)
+        self._finished = np.zeros((batch, n_best, self._history.shape[2]), np.int32)
+        self._finished_scores = np.full((batch, n_best), _NEG_INF)
+        self._finished_lengths = np.zeros((batch, n_best), np.int32)
+        self._num_finished = np.zeros(batch, np.int32)
+        self._attention: Any = None
+
+    def step(self, position: int, outputs: dict[str, Any]) -> np.ndarray:
+        """Takes one step, and returns the parent `(B, K)` of each hypothesis."""
+        options, length = self._options, position + 1
+        totals, tokens, parents = self._continuations(position, outputs)
+        targets = _gather(self._history, parents)
+        targets[:, :, position] = tokens
+        attention = None
+        if options.coverage_penalty > 0:
+            new = outputs["attention"].numpy()
+            old = 0.0 if self._attention is None else self._attention
+            attention = _gather(old + new, parents)
+        ending, staying, num_finished = self._survivors(totals, tokens)
+        scores = np.where(ending, self._score(totals, length, attention), _NEG_INF)
+        scores = np.concatenate([self._finished_scores, scores], axis=1)
+        scores, index = _largest(scores, options.n_best)
+        lengths = np.where(ending, length, 0).astype(np.int32)
+        lengths = _gather(np.concatenate([self._finished_lengths, lengths], axis=1), index)
+        finished = _gather(np.concatenate([self._finished, targets], axis=1), index)
+        live, slots = _largest(np.where(staying, totals, _NEG_INF), self.count)
+        limits = self._rows["max_length"]
+        bound = live[:, 0] / self._penalty(limits)
+        stops = (live[:, 0] <= _NEG_INF / 2) | (num_finished >= self._max_finished)
+        is_done = (scores[:, -1] >= bound) | stops | (length >= limits)
+        # Rows that are done no longer change.
+        active = ~self.done
+        for old, new in (
+            (self._totals, live),
+            (self._history, _gather(targets, slots)),
+            (self._finished_scores, scores),
+            (self._finished_lengths, lengths),
+            (self._finished, finished),
+            (self._num_finished, num_finished),
+        ):
+            old[active] = new[active]
+        if attention is not None:
+            new = _gather(attention, slots)
+            if self._attention is None:
+                self._attention = np.zeros_like(new)
+            self._attention[active] = new[active]
+        self.done = self.done | is_done
+        self.tokens = _gather(tokens, slots).astype(np.int32)
+        return _gather(parents, slots)
+
+    def results(self) -> Iterator[list[Hypothesis]]:
+        """Yields the N best hypotheses of each row: finished ones first, then live ones."""
+        limits = self._rows["max_length"]
+        live_scores = self._score(self._totals, limits[:, None], self._attention)
+        for row, limit in enumerate(limits):
+            found: list[Hypothesis] = [
+                (self._finished[row, i, :length], self._finished_scores[row, i], False)
+                for i, length in enumerate(self._finished_lengths[row])
+                if length
+            ]
+            for slot in np.argsort(-live_scores[row], kind="stable"):
+                if self._totals[row, slot] > _NEG_INF / 2:
+                    history = self._history[row, slot, :limit]
+                    found.append((history, live_scores[row, slot], True))
+            yield found[: self._options.n_best]
+
+    def _continuations(
+        self, position: int, outputs: dict[str, Any]
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Returns sums, tokens and parents of the W best continuations, each `(B, W)`."""
+        if self._constrained:
+            values = self._log_probabilities(outputs["logits"].numpy(), position)
+            values, tokens = _largest_of_many(values, self._width)
+        else:
+            values, tokens = outputs["values"].numpy(), outputs["tokens"].numpy()
+            early = position + 1 < self._rows["min_length"]
+            unwanted = np.isin(tokens, self._forbidden)
+            unwanted |= early[:, None, None] & (tokens == self._options.end_token)
+            values = np.where(unwanted, _NEG_INF, values)
+        totals = np.maximum(self._totals[..., None] + values, _NEG_INF)
+        each = totals.shape[-1]
+        batch = len(totals)
+        best, index = _largest(totals.reshape(batch, -1), min(self._width, totals[0].size))
+        return best, _gather(tokens.reshape(batch, -1), index), index // each
+
+    def _survivors(
+        self, totals: np.ndarray, tokens: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Returns which candidates end and which stay live, `(B, W)`, and the number that ended."""
+
+        def free_slots(num_finished: np.ndarray) -> np.ndarray:
+            return (self.count - np.maximum(num_finished - self._slotless, 0))[:, None]
+
+        is_end = tokens == self._options.end_token
+        is_candidate = totals > _NEG_INF / 2
+        fits = np.arange(totals.shape[1]) < free_slots(self._num_finished)
+        ending = is_candidate & is_end & fits
+        num_finished = self._num_finished + ending.sum(axis=1, dtype=np.int32)
+        is_live = is_candidate & ~is_end
+        if self._slotless:
+            fits = np.cumsum(is_live, axis=1) <= free_slots(num_finished)
+        return ending, is_live & fits, num_finished
+
+    def _score(self, totals: np.ndarray, lengths: Any, attention: np.ndarray | None) -> np.ndarray:
+        scores: np.ndarray = totals / self._penalty(lengths)
+        if attention is None:
+            return scores
+        logs = np.log(np.clip(attention, np.float32(1e-10), np.float32(1)))
+        logs = np.where(self._rows["mask"][:, None], logs, np.float32(0))
+        return scores + np.float32(self._options.coverage_penalty) * logs.sum(axis=-1)
+
+
+class _Sampling(_Method):
+    """Independent samples; see `keras_seq.search.sample`."""
+
+    unread = ("values", "tokens")
+    candidates = 1
+
+    def __init__(self, options: Any, rows: dict[str, np.ndarray]) -> None:
+        super().__init__(options, rows, options.n_best)
+        self._lengths = np.zeros_like(self.tokens)
+        self._ended = np.zeros_like(self.tokens, bool)
+
+    def step(self, position: int, outputs: dict[str, Any]) -> None:
+        """Takes one step. The hypotheses keep their slots."""
+        options, length = self._options, position + 1
+        values = self._log_probabilities(outputs["logits"].numpy(), position)
+        uniform = _uniform_numbers(self._rows["keys"], self.count, position)
+        weights = values / np.float32(options.temperature)
+        tokens = _sampled(weights, uniform, options.top_k, options.top_p)
+        gains = np.take_along_axis(values, tokens[..., None], axis=-1)[..., 0]
+        tokens = np.where(self._ended, PAD, tokens).astype(np.int32)
+        ends = (tokens == options.end_token) | (length >= self._rows["max_length"][:, None])
+        totals = np.maximum(self._totals + gains, _NEG_INF)
+        self._totals = np.where(self._ended, self._totals, totals)
+        self._lengths = np.where(self._ended, self._lengths, length)
+        self._ended = self._ended | ends | (gains <= _NEG_INF / 2)
+        self._history[:, :, position] = tokens
+        self.tokens, self.done = tokens, self._ended.all(axis=1)
+
+    def results(self) -> Iterator[list[Hypothesis]]:
+        """Yields the samples of each row, best score first."""
+        is_sample = self._totals > _NEG_INF / 2
+        scores = np.where(is_sample, self._totals / self._penalty(self._lengths), _NEG_INF)
+        for row, order in enumerate(np.argsort(-scores, axis=1, kind="stable")):
+            yield [
+                (history, scores[row, slot], self._options.end_token not in history)
+                for slot in order
+                if is_sample[row, slot]
+                for history in [self._history[row, slot, : self._lengths[row, slot]]]
+            ]
+
+
+def _sampled(log_weights: np.ndarray, uniform: np.ndarray, top_k: int, top_p: float) -> np.ndarray:
+    """Samples an id for each uniform number `(B, N)` by the inverse cumulative distribution."""
+    size = log_weights.shape[-1]
+    ids = None
+    if top_k or top_p < 1:
+        log_weights, ids = _largest_of_many(log_weights, min(top_k or size, size))
+    weights = np.exp(log_weights - log_weights.max(axis=-1, keepdims=True))
+    weights = weights / weights.sum(axis=-1, keepdims=True)
+    if top_p < 1:
+        before = np.cumsum(weights, axis=-1) - weights
+        weights = np.where(before < top_p, weights, np.float32(0))
+    cumulative = np.cumsum(weights, axis=-1)
+    threshold = uniform[..., None] * cumulative[..., -1:]
+    index = (cumulative <= threshold).sum(axis=-1)
+    index = np.minimum(index, (cumulative < cumulative[..., -1:]).sum(axis=-1))
+    if ids is None:
+        return index
+    return np.take_along_axis(ids, index[..., None], axis=-1)[..., 0]
+
+
+def _row_keys(source: np.ndarray, seed: int) -> np.ndarray:
+    """Computes a key of 32 bits per source; see `keras_seq.search.random_numbers`."""
+    odd, ids = np.uint32(0x9E3779B1), source.astype(np.uint32)
+    mixed = _mix(ids * odd + _mix(np.arange(source.shape[1], dtype=np.uint32) + np.uint32(1)))
+    sums = np.where(source != PAD, mixed, np.uint32(0)).sum(axis=1, dtype=np.uint32)
+    return _mix(sums + _mix(np.array([seed], np.uint32)))
+
+
+def _uniform_numbers(keys: np.ndarray, count: int, step: int) -> np.ndarray:
+    odd = np.uint32(0x9E3779B1)
+    numbers = np.arange(count, dtype=np.uint32) * odd
+    mixed = _mix(keys[:, None] ^ _mix(numbers + np.uint32(1)))
+    mixed = _mix(mixed + np.array([step], np.uint32) * odd)
+    return (mixed >> np.uint32(8)).astype(np.float32) * np.float32(2.0**-24)
+
+
+def _mix(x: np.ndarray) -> np.ndarray:
+    x = (x ^ (x >> np.uint32(16))) * np.uint32(0x7FEB352D)
+    x = (x ^ (x >> np.uint32(15))) * np.uint32(0x846CA68B)
+    return x ^ (x >> np.uint32(16))
+
+
+def _largest(values: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the largest values of each row and their indices. Ties go to the lower index."""
+    index = np.argsort(-values, axis=-1, kind="stable")[..., :count]
+    return np.take_along_axis(values, index, axis=-1), index
+
+
+def _largest_of_many(values: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """`_largest` along the last axis of a tensor with a vocabulary there."""
+    count = min(count, values.shape[-1])
+    if count == values.shape[-1]:
+        return _largest(values, count)
+    index = np.sort(np.argpartition(-values, count - 1, axis=-1)[..., :count], axis=-1)
+    best, order = _largest(np.take_along_axis(values, index, axis=-1), count)
+    return best, np.take_along_axis(index, order, axis=-1)
+
+
+def _gather(values: np.ndarray, index: np.ndarray) -> np.ndarray:
+    """Gathers along the second axis, for each row separately."""
+    return values[np.arange(len(values))[:, None], index]
+
+
+def _array(value: Any) -> np.ndarray:
+    """Returns an array or a value of onnxruntime as an array."""
+    return value if isinstance(value, np.ndarray) else value.numpy()
+
+
+def _integer(value: int) -> np.ndarray:
+    return np.array(value, np.int32)
+
+
+def _scaled(lengths: np.ndarray, ratio: float) -> np.ndarray:
+    return np.floor(lengths.astype(np.float32) * np.float32(ratio)).astype(np.int64)
+
+
+def _padded(rows: Sequence[Sequence[int]]) -> np.ndarray:
+    padded = np.zeros((len(rows), max(1, *map(len, rows))), np.int32)
+    for number, row in enumerate(rows):
+        padded[number, : len(row)] = row
+    return padded
+
+
+def _words_of(text: str) -> list[str]:
+    """Splits a text into words at ASCII white space."""
+    return [word for word in re.split("[ \t\n\v\f\r]", text) if word]
+
+
+def _pieces(
+    words: Sequence[str], ids: Sequence[list[int]], length: int
+) -> Iterator[tuple[list[int], list[tuple[int, str]]]]:
+    """Splits a text at words into pieces of at most `length` ids; truncates longer words."""
+    tokens: list[int] = []
+    begins: list[tuple[int, str]] = []
+    for word, row in zip(words, ids, strict=True):
+        if begins and len(tokens) + len(row[:length]) > length:
+            yield tokens, begins
+            tokens, begins = [], []
+        begins.append((len(tokens), word))
+        tokens += row[:length]
+    if begins:
+        yield tokens, begins
+
+
+def _padded_characters(
+    rows: Sequence[Sequence[tuple[int, str]]], shape: tuple[int, ...]
+) -> np.ndarray:
+    """Returns the first and last 8 code points of each word at its position, `(B, S, 16)`."""
+    characters = np.zeros((*shape, 16), np.int32)
+    for number, row in enumerate(rows):
+        for begin, word in row:
+            first, last = [*map(ord, word[:8])], [*map(ord, word[-8:])]
+            characters[number, begin, : len(first)] = first
+            characters[number, begin, 16 - len(last) :] = last
+    return characters
+
+
+# Search settings that belong to the vocabulary of the export.
+_FIXED = {"forbidden_tokens", "forbidden_sequences", "start_token", "end_token", "prefix"}
+_MODELS: dict[str, type[Model]] = {
+    "translate": Generator,
+    "vae": Generator,
+    "language-model": Generator,
+    "classify": Classifier,
+    "tag": Tagger,
+}
+
+
+def _check_names(options: dict[str, Any], known: set[str]) -> None:
+    for name in options:
+        if name not in known:
+            raise RuntimeInputError(f"{name}: unknown, expected one of {', '.join(sorted(known))}")
+
+
+@functools.lru_cache(maxsize=16)
+def _open_graph(folder: Path, threads: int | None, name: str) -> Graph:
+    return Graph(folder / name, threads)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Answers each line of stdin with a line, or serves answers over HTTP."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    here = Path(__file__).parent
+    parser.add_argument("folder", nargs="?", type=Path, default=here, help="an ONNX export")
+    parser.add_argument("--threads", type=int, help="threads of one operation")
+    parser.add_argument("--port", type=int, help="serve POST / with {'instances': [...]}")
+    parser.add_argument("--host", default="127.0.0.1", help="address to serve at")
+    options = parser.parse_args(arguments)
+    try:
+        model = load(options.folder, threads=options.threads)
+        if options.port is not None:
+            serve(model, options.host, options.port)
+        lines = [line.rstrip("\r\n") for line in sys.stdin]
+        sys.stdout.writelines(f"{answer}\n" for answer in model(lines))
+    except RuntimeInputError as error:
+        sys.stderr.write(f"runtime: {error}\n")
+        return 2
+    return 0
+
+
+def serve(model: Model, host: str, port: int) -> None:
+    """Answers `{"instances": [text, ...]}` with `{"predictions": [{"text": ...}, ...]}`."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        timeout = 30
+
+        def do_POST(self) -> None:
+            try:
+                size = int(self.headers.get("Content-Length", 0))
+                if not 0 < size <= _MAX_REQUEST_BYTES:
+                    raise ValueError(f"expected a body of at most {_MAX_REQUEST_BYTES:,} bytes")
+                texts = json.loads(self.rfile.read(size))["instances"]
+                if not isinstance(texts, list) or not all(isinstance(x, str) for x in texts):
+                    raise ValueError("instances: expected a list of strings")
+            except (ValueError, KeyError, TypeError, RecursionError) as error:
+                self._answer(400, {"error": str(error)[:200]})
+                return
+            rows = model.run(texts)
+            best = [row[0]._asdict() if row else {"text": ""} for row in rows]
+            self._answer(200, {"predictions": best})
+
+        def do_GET(self) -> None:
+            self._answer(200, {"status": "ok"})
+
+        def _answer(self, code: int, content: dict[str, Any]) -> None:
+            body = json.dumps(content, ensure_ascii=False).encode()
+            self.send_response(code)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+    with http.server.HTTPServer((host, port), Handler) as server:
+        sys.stderr.write(f"http://{host}:{server.server_port}\n")
+        sys.stderr.flush()
+        server.serve_forever()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
