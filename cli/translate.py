@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -12,12 +12,15 @@ from keras_seq_cli.output_options import OutputOptions, with_output_options
 from keras_seq_cli.search_options import with_search_options
 from keras_seq_cli.shared_options import Ensemble, Output, Overwrite, Runner, Trust, Which, Workers
 from keras_seq_cli.signals import exit_on_sigterm
-from keras_seq_cli.translate_export import ExportModel, find_export, reject_options
+from keras_seq_cli.translate_export import (
+    ExportModel,
+    OnnxModel,
+    find_export,
+    is_onnx_export,
+    reject_options,
+)
 from keras_seq_cli.translate_run import RunModel, load_ctranslate2
 from keras_seq_cli.translate_text import TextJob, translate_text
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @with_search_options
@@ -30,8 +33,11 @@ def translate(
     output: Output = None,
     scores: Annotated[bool, typer.Option("--scores", help="Print score<TAB>translation.")] = False,
     engine: Annotated[
-        Literal["tensorflow", "ctranslate2"],
-        typer.Option(help="Inference engine; ctranslate2 is an extra, for Transformers."),
+        Literal["tensorflow", "ctranslate2", "onnx"],
+        typer.Option(
+            help="Inference engine; ctranslate2 is an extra, for Transformers; onnx is the one of "
+            "an ONNX export."
+        ),
     ] = "tensorflow",
     quantize: Annotated[
         str | None, typer.Option(help="Quantization of ctranslate2: float32 or int8.")
@@ -61,9 +67,10 @@ def translate(
 
     If a job with --input was interrupted, the same command resumes it.
 
-    RUN can also be a SavedModel made by keras-seq export, or the directory of its versions. A
-    SavedModel contains its search settings and starts in less than half the time. Without --trust,
-    a SavedModel with operations that keras-seq never exports is rejected.
+    RUN can also be an ONNX export or a SavedModel made by keras-seq export, or the directory of the
+    versions of a SavedModel. An export contains its search settings and starts in less than half
+    the time. Without --trust, a SavedModel with operations that keras-seq never exports is
+    rejected.
     """
     options = _Options(
         run=run,
@@ -84,9 +91,15 @@ def translate(
         outputs=outputs,
         search=search,
     )
+    if is_onnx_export(run):
+        _check_export_options(options, "onnx")
+        _translate_with_export(options, OnnxModel(run, search.get("batch_size")))
+        return
     version = find_export(run)
     if version is not None:
-        _translate_with_export(options, version)
+        _check_export_options(options, "tensorflow")
+        model = ExportModel(version, search.get("batch_size"), trust=trust)
+        _translate_with_export(options, model)
     else:
         _translate_with_run(options)
 
@@ -99,7 +112,7 @@ class _Options:
     text: str | None
     output: str | None
     scores: bool
-    engine: Literal["tensorflow", "ctranslate2"]
+    engine: Literal["tensorflow", "ctranslate2", "onnx"]
     quantize: str | None
     prefixes: str | None
     which: str
@@ -119,9 +132,9 @@ class _Options:
         return TextJob(self.prefixes, self.scores, self.outputs)
 
 
-def _translate_with_export(options: _Options, version: Path) -> None:
+def _check_export_options(options: _Options, engine: str) -> None:
     others = {
-        "engine": options.engine != "tensorflow",
+        "engine": options.engine not in ("tensorflow", engine),
         "quantize": options.quantize is not None,
         "prefixes": options.prefixes is not None,
         "which": options.which != "best",
@@ -133,7 +146,9 @@ def _translate_with_export(options: _Options, version: Path) -> None:
         "overwrite": options.overwrite,
     }
     reject_options(options.outputs, options.search, others)
-    model = ExportModel(version, options.search.get("batch_size"), trust=options.trust)
+
+
+def _translate_with_export(options: _Options, model: Any) -> None:
     translate_text(model, options.text, options.output, options.job)
 
 
@@ -166,6 +181,11 @@ def _translate_with_run(options: _Options) -> None:
 
 def _check(options: _Options) -> None:
     """Raises BadParameter for options that cannot be combined."""
+    if options.engine == "onnx":
+        raise typer.BadParameter(
+            f"needs an ONNX export: keras-seq export {options.run} NEW_DIR --format onnx",
+            param_hint="'--engine'",
+        )
     ctranslate2 = options.engine == "ctranslate2"
     if options.quantize is not None and not ctranslate2:
         raise typer.BadParameter("needs --engine ctranslate2", param_hint="'--quantize'")

@@ -36,11 +36,7 @@ class ExportModel:
         self.translator: Any = None
         options = {}
         if batch_size is not None:
-            from keras_seq.settings import load_settings
-
-            # Check the batch size with the limits and error messages of a run.
-            load_settings(overrides={"search.batch_size": batch_size})
-            options = {"batch_size": batch_size}
+            options = {"batch_size": _checked(batch_size)}
         self._translator = SavedModelTranslator(version, trust=trust, **options)
         self.batch_size = self._translator.batch_size
         self.n_best = self._translator.n_best
@@ -54,6 +50,48 @@ class ExportModel:
     def pictures(self) -> list[Any]:
         """Returns an empty list, because an export returns no attention weights and no beam."""
         return []
+
+
+class OnnxModel:
+    """An ONNX export, which contains the search settings and vocabularies.
+
+    Args:
+        folder: Directory of the export.
+        batch_size: Lines per batch; None for that of the run.
+    """
+
+    source_tokenizer = None
+    target_tokenizer = None
+
+    def __init__(self, folder: str, batch_size: int | None) -> None:
+        from keras_seq.serving.onnx_translator import OnnxTranslator
+
+        self.run = folder
+        options = {} if batch_size is None else {"batch_size": _checked(batch_size)}
+        # Loaded now, to report errors before a file is opened; it takes a tenth of a second.
+        self.translator: Any = OnnxTranslator(folder, **options)
+        self.batch_size, self.n_best = self.translator.batch_size, self.translator.n_best
+
+    def load(self) -> None:
+        """Does nothing, because the model is loaded."""
+
+    def pictures(self) -> list[Any]:
+        """Returns an empty list, because an export returns no attention weights and no beam."""
+        return []
+
+
+def is_onnx_export(path: str) -> bool:
+    """Tests if a directory may be an ONNX export."""
+    # The name of `keras_seq.runtime.MODEL_FILE`, which needs numpy to be imported.
+    return os.path.isfile(os.path.join(path, "model.json"))
+
+
+def _checked(batch_size: int) -> int:
+    """Checks a batch size with the limits and error messages of a run."""
+    from keras_seq.settings import load_settings
+
+    load_settings(overrides={"search.batch_size": batch_size})
+    return batch_size
 
 
 def find_export(path: str) -> Path | None:

@@ -212,22 +212,31 @@ class Graph:
 
 
 class Model:
-    """A model of an export. Calling it returns the best answer to each text, as text."""
+    """A model of an export. Calling it returns the best answer to each text, as text.
+
+    Attributes:
+        task: The name of the task, such as `"translate"`.
+        batch_size: Texts per batch.
+        n_best: The largest number of texts that `run` generates for each text.
+    """
 
     def __init__(
         self, folder: Path, stored: dict[str, Any], threads: int | None, search: dict[str, Any]
     ) -> None:
+        self.task: str = stored["task"]
+        self.batch_size: int = stored["batch_size"]
+        self.n_best = 1
         self._max_length: int = stored["max_length"]
-        self._batch_size: int = stored["batch_size"]
         self._labels: list[str] = stored.get("labels", [])
         self._source = Vocabulary(folder, stored["source"])
         self._whole_words: bool = stored.get("reads_characters", False)
-        self._graph = functools.partial(_open_graph, folder, threads)
+        self._graph = functools.cache(lambda name: Graph(folder / f"{name}.onnx", threads))
         self._prepare(folder, stored, search)
 
     def _prepare(self, folder: Path, stored: dict[str, Any], search: dict[str, Any]) -> None:
         _check_names(search, {"batch_size"})
-        self._batch_size = search.get("batch_size", self._batch_size)
+        self.batch_size = search.get("batch_size", self.batch_size)
+        self._graph("model")
 
     def __call__(self, texts: Sequence[str]) -> list[str]:
         return [outputs[0].text if outputs else "" for outputs in self.run(texts)]
@@ -251,8 +260,8 @@ class Model:
     def _batches(self, lengths: dict[int, int]) -> Iterator[list[int]]:
         """Yields batches of the keys of `lengths`, the longest first, to avoid padding."""
         order = sorted(lengths, key=lambda number: lengths[number], reverse=True)
-        for start in range(0, len(order), self._batch_size):
-            yield order[start : start + self._batch_size]
+        for start in range(0, len(order), self.batch_size):
+            yield order[start : start + self.batch_size]
 
 
 class Classifier(Model):
@@ -260,7 +269,6 @@ class Classifier(Model):
 
     def run(self, texts: Sequence[str]) -> list[list[Output]]:
         rows, truncated, characters = self._rows(texts)
-        graph = self._graph("model.onnx")
         results: list[list[Output]] = [[] for _ in texts]
         for batch in self._batches({i: len(row) for i, row in enumerate(rows)}):
             inputs = {"source": _padded([[*rows[i], END] for i in batch])}
@@ -268,7 +276,7 @@ class Classifier(Model):
                 inputs["characters"] = _padded_characters(
                     [characters[i] for i in batch], inputs["source"].shape
                 )
-            probabilities = graph(inputs)["probabilities"].numpy()
+            probabilities = self._graph("model")(inputs)["probabilities"].numpy()
             for i, row in zip(batch, probabilities, strict=True):
                 order = np.argsort(-row, kind="stable")
                 results[i] = [
@@ -303,7 +311,6 @@ class Tagger(Classifier):
     """Returns a tag for each word of a text. Longer texts are tagged in pieces."""
 
     def run(self, texts: Sequence[str]) -> list[list[Output]]:
-        graph = self._graph("model.onnx")
         words = [_words_of(text) for text in texts]
         pieces: list[tuple[int, list[int], list[tuple[int, str]]]] = []
         for number, (row, ids) in enumerate(zip(words, self._word_ids(words), strict=True)):
@@ -319,7 +326,7 @@ class Tagger(Classifier):
                 inputs["characters"] = _padded_characters(
                     [pieces[i][2] for i in batch], source.shape
                 )
-            found = graph(inputs)["tags"].numpy()
+            found = self._graph("model")(inputs)["tags"].numpy()
             for row, i in enumerate(batch):
                 tags[i] = [self._labels[found[row, begin]] for begin, _ in pieces[i][2]]
         joined: list[list[str]] = [[] for _ in texts]
@@ -334,8 +341,9 @@ class Generator(Model):
     def _prepare(self, folder: Path, stored: dict[str, Any], search: dict[str, Any]) -> None:
         options = stored["search"]
         _check_names(search, {*options} - _FIXED | {"batch_size"})
-        self._batch_size = search.pop("batch_size", self._batch_size)
+        self.batch_size = search.pop("batch_size", self.batch_size)
         self._options = SimpleNamespace(**options | search)
+        self.n_best = self._options.n_best
         self._target = self._source
         if stored["target"] != stored["source"]:
             self._target = Vocabulary(folder, stored["target"])
@@ -346,6 +354,8 @@ class Generator(Model):
                 f"n_best: received {self._options.n_best}, expected at most the beam size, "
                 f"{self._options.beam_size}"
             )
+        for name in ("start", "step", *(("grow",) if self._grows else ())):
+            self._graph(name)
 
     def run(self, texts: Sequence[str]) -> list[list[Output]]:
         if self._continues:
@@ -393,8 +403,8 @@ class Generator(Model):
         if prefix is not None:
             rows["prefix"] = prefix
         method = (_Beam if options.method == "beam" else _Sampling)(options, rows)
-        step = self._graph("step.onnx")
-        state = self._graph("start.onnx")(
+        step = self._graph("step")
+        state = self._graph("start")(
             {"source": source, "beam_size": _integer(method.count), "length": _integer(_ROUND)}
         )
         names = [name for name in step.outputs if name not in method.unread]
@@ -409,7 +419,7 @@ class Generator(Model):
                     method.keep(keep)
                     state = {name: _array(value)[keep] for name, value in state.items()}
                 if self._grows:
-                    state |= self._graph("grow.onnx")({**state, "length": _integer(_ROUND)})
+                    state |= self._graph("grow")({**state, "length": _integer(_ROUND)})
             outputs = step(
                 {
                     **state,
@@ -811,11 +821,6 @@ def _check_names(options: dict[str, Any], known: set[str]) -> None:
     for name in options:
         if name not in known:
             raise RuntimeInputError(f"{name}: unknown, expected one of {', '.join(sorted(known))}")
-
-
-@functools.lru_cache(maxsize=16)
-def _open_graph(folder: Path, threads: int | None, name: str) -> Graph:
-    return Graph(folder / name, threads)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

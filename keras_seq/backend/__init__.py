@@ -19,6 +19,7 @@ from keras_seq.backend.feed import batch_feed, wait_for_feeds
 from keras_seq.backend.inputs import call_model
 from keras_seq.backend.ops import (
     adam_step,
+    argmax,
     dense,
     gather,
     multiply_no_nan,
@@ -32,6 +33,7 @@ from keras_seq.backend.variables import sync_variables, to_numpy
 
 __all__ = [
     "adam_step",
+    "argmax",
     "batch_feed",
     "call_model",
     "compiled",

@@ -46,6 +46,20 @@ def shape(tensor: Any) -> tuple[Any, ...]:
     return tuple(keras.ops.shape(tensor))
 
 
+def argmax(values: Any, axis: int) -> Any:
+    """Returns what `keras.ops.argmax` returns, as int32.
+
+    On TensorFlow, Keras orders -0.0 below 0.0 by the bits of the numbers, which takes time and has
+    no form in ONNX.
+    """
+    if name() == "tensorflow":
+        import tensorflow as tf
+
+        if isinstance(values, tf.Tensor):
+            return tf.argmax(values, axis=axis, output_type=tf.int32)
+    return keras.ops.cast(keras.ops.argmax(values, axis=axis), "int32")
+
+
 def top_k(values: Any, count: int) -> tuple[Any, Any]:
     """Returns the N largest values of the last axis, largest first, and their int32 indices.
 

@@ -96,7 +96,7 @@ def masked_maximum(inputs: Any, mask: Any) -> Any:
     # Padding gets a finite number below all real values.
     candidates = at_least_float32(inputs)
     candidates = ops.where(mask[..., None], candidates, ops.cast(-1e38, candidates.dtype))
-    best = ops.argmax(candidates, axis=1, keepdims=True)
+    best = backend.argmax(candidates, axis=1)[:, None]
     is_best = ops.equal(ops.arange(backend.shape(inputs)[1])[:, None], best)  # (B, S, D)
     # Not with `ops.max`: its gradient searches for equal numbers, and finds none if a compiler
     # recomputes the inputs with different rounding.

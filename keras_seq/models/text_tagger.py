@@ -6,6 +6,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_seq import backend
 from keras_seq.layers.conditional_random_field import ConditionalRandomField
 from keras_seq.models.checks import check_sizes
 from keras_seq.models.functional_model import FunctionalModel
@@ -112,4 +113,4 @@ class TextTagger(FunctionalModel):
 def _best_tags(field: Any, logits: Any, begins: Any) -> Any:
     if field is not None:
         return field(logits, inputs_mask=begins)
-    return ops.where(begins, ops.cast(ops.argmax(logits, axis=-1), "int32"), 0)
+    return ops.where(begins, backend.argmax(logits, axis=-1), 0)

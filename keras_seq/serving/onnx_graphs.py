@@ -54,6 +54,7 @@ class OnnxGraph(NamedTuple):
             model, _ = tf2onnx.convert.from_function(
                 function, specs, opset=_OPSET, custom_op_handlers=_HANDLERS
             )
+            _bind_captured(model, function.get_concrete_function())
             onnx.checker.check_model(model)
         except Exception as error:
             raise InputError(
@@ -63,6 +64,22 @@ class OnnxGraph(NamedTuple):
         finally:
             logger.setLevel(level)
         path.write_bytes(model.SerializeToString())
+
+
+def _bind_captured(model: Any, function: Any) -> None:
+    """Replaces inputs of a graph that are tensors from outside the function by their values.
+
+    Such tensors are constants that Keras or a layer made before the function was traced.
+    """
+    from onnx import numpy_helper
+
+    captured = function.captured_inputs
+    placeholders = function.inputs[len(function.inputs) - len(captured) :]
+    values = {inner.name: outer for inner, outer in zip(placeholders, captured, strict=True)}
+    for node in [node for node in model.graph.input if node.name in values]:
+        value = numpy_helper.from_array(values[node.name].numpy(), node.name)
+        model.graph.initializer.append(value)
+        model.graph.input.remove(node)
 
 
 def _convert_log1p(graph: Any, node: Any, name: str, _: Any) -> None:
@@ -80,7 +97,7 @@ _HANDLERS = {"Log1p": (_convert_log1p, [])}
 
 
 def require_onnx() -> tuple[Any, Any]:
-    """Returns the modules `onnx` and `tf2onnx`, or raises InputError if a package is not installed."""
+    """Returns the modules `onnx` and `tf2onnx`; raises InputError if a package is not installed."""
     try:
         import onnx
         import onnxruntime

@@ -8,8 +8,9 @@ from label_runs import label_settings, labeled_lines, tagged_lines
 from serving.test_saved_model import Served
 
 import keras_seq
+from keras_seq import runtime
 from keras_seq.run import Run
-from keras_seq.serving import export_saved_model
+from keras_seq.serving import export_onnx, export_saved_model
 from keras_seq.settings import load_settings
 from keras_seq.text import EOS_ID, word_tokens
 
@@ -53,7 +54,9 @@ def tagger(tagger_run, tmp_path_factory):
         run.logs.append_metrics({"kind": "validation", "step": step, "outside_penalty": 15.0})
     served, notices = exported(run.path, folder / "served")
     assert notices[0].startswith("5 lines of the validation text come out as the run")
-    return keras_seq.Tagger.load(run.path), served
+    loaded = keras_seq.Tagger.load(run.path)
+    loaded.path = run.path
+    return loaded, served
 
 
 def test_exported_classifier_labels_equal_those_of_the_run(classifier):
@@ -84,6 +87,8 @@ def test_classifier_of_words_and_their_characters_is_exported(tmp_path):
         answer["probability"], [one.probability for one in expected], atol=1e-5
     )
     assert answer["truncated"].tolist() == [one.truncated for one in expected]
+    found = runtime.load(export_onnx(Run.open(tmp_path / "run"), tmp_path / "onnx")).run(texts)
+    assert [row[0][::2] for row in found] == [(one.label, one.truncated) for one in expected]
     rows = word_tokens(Run.open(tmp_path / "run").source_tokenizer, texts[:10], whole_words=True)
     width = max(len(row.ids) for row in rows)
     ids, characters = np.zeros((10, width), "int32"), np.zeros((10, width, 16), "int32")
@@ -94,6 +99,26 @@ def test_classifier_of_words_and_their_characters_is_exported(tmp_path):
     np.testing.assert_allclose(
         answer["probability"], [one.probability for one in expected[:10]], atol=1e-5
     )
+
+
+def test_labels_of_the_onnx_export_equal_those_of_the_run(classifier, classifier_run, tmp_path):
+    folder = export_onnx(Run.open(classifier_run), tmp_path / "onnx", verify=5)
+    texts = [text for text, _ in labeled_lines(10, 8)] + AWKWARD
+    found = runtime.load(folder, batch_size=4).run(texts)
+    for row, one in zip(found, classifier[0].classify(texts), strict=True):
+        assert [output.text for output in row] == [label for label, _ in one.ranked]
+        assert [output.score for output in row] == pytest.approx(
+            [probability for _, probability in one.ranked], abs=1e-5
+        )
+        assert row[0].truncated == one.truncated
+
+
+def test_tags_of_the_onnx_export_equal_those_of_the_run(tagger, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(tagger[0].path, run)
+    folder = export_onnx(Run.open(run), tmp_path / "onnx", verify=5)
+    texts = [text for text, _ in tagged_lines(10, 8)] + AWKWARD
+    assert runtime.load(folder)(texts) == tagger[0](texts)
 
 
 def test_ranked_signature_lists_all_labels_by_probability(classifier):

@@ -6,6 +6,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_seq import backend
 from keras_seq.layers.internal.step_loop import run_steps
 
 # Shape letters: B batch, T steps, N tags.
@@ -51,7 +52,7 @@ def best_tags(scores: Any, mask: Any, transitions: Any, end: Any) -> Any:
         scores, is_real, is_last = ops.split(current, [tags, tags + 1], axis=-1)
         to_next = ops.take(incoming, ops.cast(next_tag[:, 0], "int32"), axis=0)  # (B, N)
         scores = scores + ops.where(is_last > 0, end, to_next)
-        best = ops.cast(ops.argmax(scores, axis=-1, keepdims=True), scores.dtype)
+        best = ops.cast(backend.argmax(scores, axis=-1)[:, None], scores.dtype)
         best = ops.where(is_real > 0, best, next_tag)
         return best, [best]
 

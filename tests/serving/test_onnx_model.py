@@ -1,0 +1,249 @@
+"""The ONNX export is self-contained, verified, and published atomically."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import numpy as np
+import pytest
+from small_transformers import SOURCES, TARGETS, learned_run
+
+import keras_seq
+from keras_seq import runtime
+from keras_seq.inference.translator import Translator
+from keras_seq.run import Run
+from keras_seq.serving import export_onnx
+from keras_seq.serving.onnx_graphs import OnnxGraph
+from keras_seq.text import InputError
+
+pytestmark = pytest.mark.slow
+
+pytest.importorskip("tf2onnx", reason="the extra onnx is not installed")
+
+
+@pytest.fixture(scope="module")
+def learned(tmp_path_factory):
+    """A run that has memorized four sentences, with separate vocabularies."""
+    return learned_run(tmp_path_factory.mktemp("learned") / "run")[0]
+
+
+@pytest.fixture(scope="module")
+def exported(learned, tmp_path_factory):
+    """The export of `learned`, and the notices."""
+    notices = []
+    destination = tmp_path_factory.mktemp("onnx") / "ende"
+    assert export_onnx(learned, destination, notice=notices.append) == destination
+    return destination, notices
+
+
+def python(folder, code, *arguments):
+    """Returns the lines of stdout of Python code that runs in a folder, without this project."""
+    hidden = ["keras_seq", "keras", "tensorflow", "onnx", "torch", "jax", "pydantic"]
+    guard = f"import sys; sys.modules.update(dict.fromkeys({hidden}))\n"
+    result = subprocess.run(
+        [sys.executable, "-c", guard + code, *arguments],
+        cwd=folder,
+        env={**os.environ, "PYTHONUTF8": "1", "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    return result.stdout.split("\n")[:-1]
+
+
+def test_exported_directory_is_complete_and_its_readme_code_runs(learned, exported):
+    folder, notices = exported
+    assert notices[0] == "4 lines of the validation text come out as the run translates them"
+    assert re.fullmatch(r"\d+\.\d MB", notices[1]) and len(notices) == 2
+    graphs = {"start.onnx", "step.onnx", "grow.onnx"}
+    texts = {"Dockerfile", "README.md", "checkpoint.json", "model.json", "requirements.txt"}
+    assert {*os.listdir(folder)} == graphs | texts | {"runtime.py", "source.model", "target.model"}
+    readme = (folder / "README.md").read_text(encoding="utf-8")
+    code = re.search(r"```python\n(.*?)```", readme, re.DOTALL)[1]
+    assert python(folder, code) == [str(Translator.load(learned.path)(SOURCES[:1]))]
+    for line in (folder / "requirements.txt").read_text().splitlines():
+        name, _, version = line.partition("==")
+        assert __import__(name).__version__ == version
+
+
+def test_translations_and_scores_equal_those_of_the_run(learned, exported):
+    model = runtime.load(exported[0])
+    expected = Translator.load(learned.path).translate([*SOURCES, "", "das ähm"])
+    found = model.run([*SOURCES, "", "das ähm"])
+    assert [[one.text for one in row] for row in found] == [
+        [one.text for one in row] for row in expected
+    ]
+    for row, right in zip(found, expected, strict=True):
+        np.testing.assert_allclose(
+            [one.score for one in row], [one.score for one in right], atol=1e-5
+        )
+    assert model(SOURCES) == TARGETS
+
+
+def test_runtime_imports_neither_keras_nor_tensorflow(exported):
+    code = (
+        "import sys\n"
+        "from keras_seq import runtime\n"
+        f"print(runtime.load({str(exported[0])!r})({SOURCES[:1]!r})[0])\n"
+        "heavy = {'keras', 'tensorflow', 'jax', 'torch', 'onnx', 'pydantic'} & {*sys.modules}\n"
+        "print(sorted(heavy))"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert result.stdout.splitlines() == [TARGETS[0], "[]"]
+
+
+def test_settings_of_the_search_can_be_replaced(learned, exported):
+    model = runtime.load(exported[0], beam_size=3, n_best=3, threads=1)
+    expected = Translator.load(learned.path, beam_size=3, n_best=3).translate(SOURCES)
+    found = [[one.text for one in row] for row in model.run(SOURCES)]
+    assert found == [[one.text for one in row] for row in expected]
+    assert {len(row) for row in found} == {3}
+
+
+def test_int8_export_reports_the_change_and_is_smaller(learned, exported, tmp_path):
+    notices = []
+    folder = export_onnx(learned, tmp_path / "int8", quantization="int8", notice=notices.append)
+    assert notices[0].startswith("4 lines of the validation text come out as the run")
+    assert re.fullmatch(
+        r"int8: BLEU \d+\.\d\d on them, [+-]\d+\.\d\d against \d+\.\d\d; \d lines differ",
+        notices[1],
+    )
+    small, large = ((f / "step.onnx").stat().st_size for f in (folder, exported[0]))
+    assert small < large
+    assert len(runtime.load(folder)(SOURCES)) == 4
+
+
+def test_commands_of_the_runtime_answer_lines_and_http(exported, tmp_path):
+    folder = exported[0]
+    code = "import runtime; sys.stdin = open(sys.argv[1]); sys.exit(runtime.main([]))"
+    (tmp_path / "lines.txt").write_text("".join(f"{line}\n" for line in [*SOURCES, ""]))
+    assert python(folder, code, str(tmp_path / "lines.txt")) == [*TARGETS, ""]
+    with subprocess.Popen(
+        [sys.executable, folder / "runtime.py", "--port", "0"],
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+    ) as process:
+        try:
+            url = process.stderr.readline().strip()
+            assert httpx.get(url).json() == {"status": "ok"}
+            answer = httpx.post(url, json={"instances": [SOURCES[0], ""]})
+            found = answer.json()["predictions"]
+            assert [one["text"] for one in found] == [TARGETS[0], ""]
+            assert found[0]["truncated"] is False and found[0]["score"] <= 0
+            for wrong in ({"instances": "a"}, {"instances": [1]}, {}, []):
+                assert httpx.post(url, json=wrong).status_code == 400
+            assert httpx.post(url, content=b"{").status_code == 400
+            assert httpx.post(url, content=b"").status_code == 400
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda f: (f / "model.json").unlink(), "not an ONNX export, it has no model.json"),
+        (lambda f: (f / "model.json").write_text("{"), "model.json: cannot be read: "),
+        (lambda f: (f / "model.json").write_text("[]"), "not an export of this version of keras"),
+        (
+            lambda f: (f / "model.json").write_text(json.dumps({"format": "keras-seq onnx, 9"})),
+            "not an export of this version of keras-seq: export it again",
+        ),
+        (lambda f: (f / "step.onnx").write_bytes(b"\x08"), "step.onnx: cannot be loaded: "),
+        (lambda f: (f / "start.onnx").unlink(), "start.onnx: cannot be loaded: "),
+        (lambda f: (f / "source.model").write_bytes(b"a"), "source.model: cannot be read: "),
+    ],
+)
+def test_damaged_export_is_one_clear_line(exported, tmp_path, keras_seq_command, change, message):
+    folder = shutil.copytree(exported[0], tmp_path / "export")
+    change(folder)
+    with pytest.raises(runtime.RuntimeInputError) as error:
+        runtime.load(folder)
+    assert message in str(error.value) and "\n" not in str(error.value)
+    if (folder / "model.json").exists():
+        assert message in keras_seq_command("translate", folder, "a").error
+
+
+def test_unknown_and_contradicting_search_settings_are_refused(exported):
+    with pytest.raises(runtime.RuntimeInputError, match="beam: unknown, expected one of alpha"):
+        runtime.load(exported[0], beam=3)
+    with pytest.raises(runtime.RuntimeInputError, match="expected at most the beam size, 5"):
+        runtime.load(exported[0], n_best=9)
+    with pytest.raises(TypeError, match="not one string"):
+        runtime.load(exported[0])("das")
+
+
+def test_translate_command_reads_the_export(exported, learned, keras_seq_command, tmp_path):
+    (tmp_path / "in").write_text("".join(f"{line}\n" for line in SOURCES))
+    found = keras_seq_command("translate", exported[0], tmp_path / "in", "--engine", "onnx")
+    assert (found.code, found.lines) == (0, TARGETS)
+    error = keras_seq_command("translate", learned.path, "a", "--engine", "onnx").error
+    assert "--format onnx" in error
+    error = keras_seq_command("translate", exported[0], "a", "--beam-size", "2").error
+    assert "is fixed in an export" in error
+
+
+def test_export_that_answers_otherwise_is_not_published(learned, tmp_path, monkeypatch):
+    # A copy of the runtime answers in another process.
+    right = "texts = self._processor.decode(pieces) if pieces else []"
+    source = Path(runtime.__file__).read_text(encoding="utf-8")
+    assert source.count(right) == 1
+    wrong = tmp_path / "runtime.py"
+    wrong.write_text(source.replace(right, "texts = ['wrong' for _ in pieces]"), encoding="utf-8")
+    monkeypatch.setattr(runtime, "__file__", str(wrong))
+    with pytest.raises(InputError, match="returns another output than the run for 4 of 4 inputs"):
+        export_onnx(learned, tmp_path / "onnx")
+    assert not (tmp_path / "onnx").exists()
+
+
+def test_operation_without_onnx_form_is_one_clear_line(tmp_path):
+    import tensorflow as tf
+
+    graph = OnnxGraph(lambda x: {"out": tf.bitcast(x, tf.int32)}, {"x": ([None], tf.float32)})
+    with pytest.raises(InputError, match=r"^a.onnx: an operation of the model has no ONNX form"):
+        graph.save(tmp_path / "a.onnx")
+
+
+def test_what_cannot_be_exported_is_said_before_anything_is_written(
+    learned, tmp_path, monkeypatch, keras_seq_command
+):
+    with pytest.raises(InputError, match="'int4', expected one of float32, int8"):
+        export_onnx(learned, tmp_path / "onnx", quantization="int4")
+    (tmp_path / "taken").mkdir()
+    with pytest.raises(InputError, match="exists already"):
+        export_onnx(learned, tmp_path / "taken")
+    error = keras_seq_command(
+        "export", learned.path, tmp_path / "onnx", "--format", "onnx", "--ids-only"
+    ).error
+    assert error == "--ids-only: not for --format onnx"
+    monkeypatch.setitem(sys.modules, "tf2onnx", None)
+    with pytest.raises(InputError, match=r"pip install 'keras-seq\[onnx\]'"):
+        export_onnx(learned, tmp_path / "onnx")
+    assert os.listdir(tmp_path) == ["taken"]
+
+
+def test_autoencoder_and_ensemble_are_exported(learned, tmp_path):
+    lines = [" ".join(f"{a}{b}") for a in "abcdef" for b in "abcdef"]
+    (tmp_path / "text").write_text("".join(f"{line}\n" for line in lines))
+    sizes = dict.fromkeys(("embedding_units", "encoder_units", "decoder_units", "latent_units"), 6)
+    settings = keras_seq.load_settings(
+        preset="vae",
+        overrides={f"model.{name}": size for name, size in sizes.items()}
+        | {"data.text": str(tmp_path / "text"), "training.max_steps": 4},
+    )
+    keras_seq.train(settings, tmp_path / "run", notice=[].append)
+    folder = export_onnx(Run.open(tmp_path / "run"), tmp_path / "onnx", verify=20)
+    expected = keras_seq.Autoencoder.load(tmp_path / "run").reconstruct([*lines[:5], " "])
+    assert runtime.load(folder)([*lines[:5], " "]) == expected
+
+    other = shutil.copytree(learned.path, tmp_path / "other")
+    folder = export_onnx(learned, tmp_path / "both", ensemble=[other])
+    assert runtime.load(folder)(SOURCES) == TARGETS
