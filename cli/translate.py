@@ -225,7 +225,7 @@ def _translate_files(options: _Options) -> None:
         load_ctranslate2(options.run, options.which, options.quantize, options.search)
     if options.runner == "ray":
         require_ray()
-    assert options.output_dir is not None
+    assert options.output_dir is not None and options.engine != "onnx"
     with exit_on_sigterm():
         job = translate_files(
             options.run,

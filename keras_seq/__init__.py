@@ -16,6 +16,7 @@ __version__ = "0.1.0"
 _PACKAGES = sorted(
     entry.name for entry in os.scandir(__path__[0]) if entry.is_dir() and entry.name[0] not in "._"
 )
+_PACKAGES.append("runtime")
 # Where each public name is defined. A name after a colon is its name there.
 _NAMES = {
     "Autoencoder": "estimators",

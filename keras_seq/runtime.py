@@ -31,6 +31,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+__all__ = ["Classifier", "Generator", "Model", "Output", "RuntimeInputError", "Tagger", "load"]
+
 FORMAT = "keras-seq onnx, format 1"
 MODEL_FILE = "model.json"
 PAD, UNKNOWN, START, END = range(4)
@@ -122,7 +124,7 @@ class Vocabulary:
                 row += [self._features.get(name, self._unknown_feature) for name in names if name]
         return rows
 
-    def decode(self, rows: Sequence[Sequence[int]]) -> list[str]:
+    def decode(self, rows: Sequence[Any]) -> list[str]:
         """Returns the text of each row of ids; special ids are skipped."""
         pieces = [[int(token) for token in row if token > END] for row in rows]
         texts = self._processor.decode(pieces) if pieces else []
@@ -168,6 +170,93 @@ class Vocabulary:
         if not text.isascii():
             text = text.replace("\ufdd1", "\u2581")
         return unicodedata.normalize("NFC", text) if self._form == "nfd" else text
+
+
+class WordPieces:
+    """Converts texts to ids and back, as the word pieces of a pretrained encoder do."""
+
+    # Default_Ignorable_Code_Point except format characters, which separate words.
+    _IGNORED = frozenset(
+        (
+            *(0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFFA0),
+            *(*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)),
+        )
+    )
+    # Characters that are words, besides punctuation: symbols and ideographs.
+    _ALONE = re.compile(
+        "[$+<=>^`|~\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002a6df"
+        "\U0002a700-\U0002ceaf\U0002f800-\U0002fa1f]"
+    )
+    _MAX_WORD_BYTES = 100
+
+    def __init__(self, folder: Path, stored: dict[str, Any]) -> None:
+        path = folder / stored["file"]
+        try:
+            content = json.loads(path.read_bytes())
+        except (OSError, ValueError) as error:
+            raise RuntimeInputError(f"{path}: cannot be read: {error}") from None
+        self._lowercase, self._strip = content["lowercase"], content["strip_accents"]
+        special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
+        known = {*special}
+        self._pieces = [*special, *(x for x in content["vocabulary"] if x not in known)]
+        self._ids = {piece: id for id, piece in enumerate(self._pieces) if id > END}
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """Returns the ids of each text, without an end token; none for a blank text."""
+        rows = []
+        for text in texts:
+            text = "".join(map(self._separated, re.sub("[\ud800-\udfff]", "\ufffd", text)))
+            words = [word for word in text.split(" ") if word]
+            rows.append([id for word in words for id in self._split(word)])
+        return rows
+
+    def decode(self, rows: Sequence[Any]) -> list[str]:
+        """Returns the words of each row of ids, separated by spaces; special ids are skipped."""
+        texts = []
+        for row in rows:
+            pieces = (self._pieces[token] for token in row if token > END)
+            words = (x[2:] if x.startswith("##") else f" {x}" for x in pieces)
+            texts.append("".join(words).removeprefix(" "))
+        return texts
+
+    def _separated(self, character: str) -> str:
+        """Replaces white space by a space, and adds spaces around words of one character."""
+        if self._strip:
+            parts = unicodedata.normalize("NFD", character)
+            character = "".join(part for part in parts if unicodedata.category(part) != "Mn")
+        text = ""
+        for part in character:
+            category = unicodedata.category(part)
+            if category[0] == "Z" or category in ("Cc", "Cf"):
+                text += " "
+            elif category[0] == "P" or self._ALONE.match(part):
+                text += f" {part} "
+            else:
+                text += part
+        return text
+
+    def _split(self, word: str) -> list[int]:
+        """Splits a word greedily into the longest matching pieces from the left."""
+        if self._lowercase:
+            word = unicodedata.normalize("NFKC", word).casefold()
+            word = unicodedata.normalize("NFKC", word)
+            word = "".join(part for part in word if ord(part) not in self._IGNORED)
+        if len(word.encode()) > self._MAX_WORD_BYTES:
+            return [UNKNOWN]
+        ids: list[int] = []
+        start, prefix = 0, ""
+        while start < len(word):
+            stops = range(len(word), start, -1)
+            stop = next((x for x in stops if prefix + word[start:x] in self._ids), None)
+            if stop is None:
+                return [UNKNOWN]
+            ids.append(self._ids[prefix + word[start:stop]])
+            start, prefix = stop, "##"
+        return ids
+
+
+def _vocabulary(folder: Path, stored: dict[str, Any]) -> Vocabulary | WordPieces:
+    return (WordPieces if stored["file"].endswith(".json") else Vocabulary)(folder, stored)
 
 
 class Graph:
@@ -228,7 +317,7 @@ class Model:
         self.n_best = 1
         self._max_length: int = stored["max_length"]
         self._labels: list[str] = stored.get("labels", [])
-        self._source = Vocabulary(folder, stored["source"])
+        self._source = _vocabulary(folder, stored["source"])
         self._whole_words: bool = stored.get("reads_characters", False)
         self._graph = functools.cache(lambda name: Graph(folder / f"{name}.onnx", threads))
         self._prepare(folder, stored, search)
@@ -319,16 +408,16 @@ class Tagger(Classifier):
         for batch in self._batches({i: len(piece[1]) for i, piece in enumerate(pieces)}):
             source = _padded([[*pieces[i][1], END] for i in batch])
             begins = np.zeros_like(source)
-            for row, i in enumerate(batch):
-                begins[row, [begin for begin, _ in pieces[i][2]]] = 1
+            for place, i in enumerate(batch):
+                begins[place, [begin for begin, _ in pieces[i][2]]] = 1
             inputs = {"source": source, "begins": begins}
             if self._whole_words:
                 inputs["characters"] = _padded_characters(
                     [pieces[i][2] for i in batch], source.shape
                 )
             found = self._graph("model")(inputs)["tags"].numpy()
-            for row, i in enumerate(batch):
-                tags[i] = [self._labels[found[row, begin]] for begin, _ in pieces[i][2]]
+            for place, i in enumerate(batch):
+                tags[i] = [self._labels[found[place, begin]] for begin, _ in pieces[i][2]]
         joined: list[list[str]] = [[] for _ in texts]
         for (number, _, _), row in zip(pieces, tags, strict=True):
             joined[number] += row
@@ -346,7 +435,7 @@ class Generator(Model):
         self.n_best = self._options.n_best
         self._target = self._source
         if stored["target"] != stored["source"]:
-            self._target = Vocabulary(folder, stored["target"])
+            self._target = _vocabulary(folder, stored["target"])
         self._continues: bool = stored["continues"]
         self._grows: bool = stored["grows"]
         if self._options.n_best > self._options.beam_size and self._options.method == "beam":
@@ -365,7 +454,7 @@ class Generator(Model):
             truncated = [len(row) > longest for row in ids]
             prefixes = [row[:longest] for row in ids]
             sources: list[list[int]] = [[] for _ in ids]
-            filled = range(len(ids))
+            filled = [*range(len(ids))]
         else:
             sources, truncated = self._encoded(texts)
             prefixes = [list(self._options.prefix)] * len(sources)
@@ -408,7 +497,8 @@ class Generator(Model):
             {"source": source, "beam_size": _integer(method.count), "length": _integer(_ROUND)}
         )
         names = [name for name in step.outputs if name not in method.unread]
-        numbers, results = np.arange(len(source)), [[]] * len(source)
+        numbers = np.arange(len(source))
+        results: list[list[Hypothesis]] = [[] for _ in source]
         for position in range(int(max_length.max())):
             if position and position % _ROUND == 0:
                 keep = np.flatnonzero(~method.done)
@@ -455,7 +545,7 @@ class _Method:
         self._options, self._rows, self.count = options, rows, count
         batch = len(rows["max_length"])
         self.tokens = np.full((batch, count), options.start_token, np.int32)
-        self.done = np.zeros(batch, bool)
+        self.done: np.ndarray = np.zeros(batch, bool)
         self._history = np.zeros((batch, count, int(rows["max_length"].max())), np.int32)
         self._totals = np.zeros((batch, count), np.float32)
 
@@ -564,8 +654,8 @@ class _Beam(_Method):
         live, slots = _largest(np.where(staying, totals, _NEG_INF), self.count)
         limits = self._rows["max_length"]
         bound = live[:, 0] / self._penalty(limits)
-        stops = (live[:, 0] <= _NEG_INF / 2) | (num_finished >= self._max_finished)
-        is_done = (scores[:, -1] >= bound) | stops | (length >= limits)
+        is_done = (live[:, 0] <= _NEG_INF / 2) | (num_finished >= self._max_finished)
+        is_done |= (scores[:, -1] >= bound) | (length >= limits)
         # Rows that are done no longer change.
         active = ~self.done
         for old, new in (
@@ -582,7 +672,7 @@ class _Beam(_Method):
             if self._attention is None:
                 self._attention = np.zeros_like(new)
             self._attention[active] = new[active]
-        self.done = self.done | is_done
+        self.done = np.logical_or(self.done, is_done)
         self.tokens = _gather(tokens, slots).astype(np.int32)
         return _gather(parents, slots)
 
@@ -674,7 +764,7 @@ class _Sampling(_Method):
         self._lengths = np.where(self._ended, self._lengths, length)
         self._ended = self._ended | ends | (gains <= _NEG_INF / 2)
         self._history[:, :, position] = tokens
-        self.tokens, self.done = tokens, self._ended.all(axis=1)
+        self.tokens, self.done = tokens, np.all(self._ended, axis=1)
 
     def results(self) -> Iterator[list[Hypothesis]]:
         """Yields the samples of each row, best score first."""

@@ -57,6 +57,8 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     "settings": ({"plugins", "search.options", "text"}, {"pydantic", "tomli_w"}),
     "storage": ({"text"}, set()),
     "storage.checkpoints": ({"storage", "text"}, {"numpy", "ml_dtypes"}),
+    # One file, of which each ONNX export has a copy.
+    "runtime": (set(), {"numpy", "onnxruntime", "sentencepiece"}),
     # This part only checks whether JAX is installed and does not import JAX.
     "process": ({"text"}, {"jax", "tensorflow"}),
     # The packages that read recordings are optional.
@@ -102,8 +104,11 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     "training": (ABOVE_RUN | {"callbacks"}, {"keras", "numpy", "tensorboard"}),
     # The export finds version directories with the server's own code.
     "serving": (
-        ABOVE_RUN | {"serving.graph_file", "serving.http", "serving.model_export"},
-        {"keras", "numpy", "ctranslate2", "tensorflow", "tensorflow_serving", "tensorflow_text"},
+        ABOVE_RUN | {"runtime", "serving.graph_file", "serving.http", "serving.model_export"},
+        {
+            *("keras", "numpy", "ctranslate2", "onnx", "onnxruntime", "tf2onnx"),
+            *("tensorflow", "tensorflow_serving", "tensorflow_text"),
+        },
     ),
     # Exports a model without a run, with the signatures of the task of translation.
     "serving.model_export": (ABOVE_RUN | {"serving", "tasks"}, set()),

@@ -29,6 +29,7 @@ PACKAGES = {
     "plugins": "Plugins",
     "tasks": "Tasks",
     "serving": "Serving",
+    "runtime": "Exported models without Keras",
 }
 
 

@@ -18,12 +18,14 @@ from keras_seq.text import InputError, Labels
 
 # Shape letters: B batch, S source steps, K beam, L target steps, V vocabulary, N labels.
 
+# Shape and dtype.
+Input = tuple[Any, Any]
 # The first version of the operations with all that the models need.
 _OPSET = 18
-_IDS = ([None, None], tf.int32)
-_INTEGER = ([], tf.int32)
+_IDS: Input = ([None, None], tf.int32)
+_INTEGER: Input = ([], tf.int32)
 # Characters of a word; see `word_characters`.
-_CHARACTERS = ([None, None, 16], tf.int32)
+_CHARACTERS: Input = ([None, None, 16], tf.int32)
 
 
 class OnnxGraph(NamedTuple):
@@ -34,7 +36,7 @@ class OnnxGraph(NamedTuple):
     """
 
     function: Callable[..., dict[str, Any]]
-    inputs: Mapping[str, tuple[Any, Any]]
+    inputs: Mapping[str, Input]
 
     def save(self, path: Path) -> None:
         """Writes the graph to a file; raises InputError if ONNX cannot express an operation."""
@@ -93,7 +95,7 @@ def _convert_log1p(graph: Any, node: Any, name: str, _: Any) -> None:
     )
 
 
-_HANDLERS = {"Log1p": (_convert_log1p, [])}
+_HANDLERS: dict[str, Any] = {"Log1p": (_convert_log1p, [])}
 
 
 def require_onnx() -> tuple[Any, Any]:
@@ -217,11 +219,11 @@ def _packed(prefix: str, structure: Any, tensors: Mapping[str, Any]) -> Any:
     return keras.tree.pack_sequence_as(structure, [tensors[name] for name in names])
 
 
-def _specs(tensors: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+def _specs(tensors: Mapping[str, Any]) -> dict[str, Input]:
     return {name: (tensor.shape, tensor.dtype) for name, tensor in tensors.items()}
 
 
-def _has_fixed_size(model: Any, inputs: Mapping[str, tuple[Any, Any]], state: Any) -> bool:
+def _has_fixed_size(model: Any, inputs: Mapping[str, Input], state: Any) -> bool:
     """Returns True if the state holds any number of steps."""
     same: list[bool] = []
 

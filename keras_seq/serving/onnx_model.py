@@ -14,7 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from keras_seq import runtime
+from keras_seq import __version__, runtime
 from keras_seq.inference.search import search_config
 from keras_seq.run import Run
 from keras_seq.run.models import load_ensemble, open_ensemble
@@ -105,9 +105,6 @@ def export_onnx(
     if verify:
         # A copy from elsewhere has no validation text.
         run.valid_lines()
-    for vocabulary in run.vocabularies:
-        if isinstance(vocabulary, WordPieceTokenizer):
-            raise InputError("word pieces have no ONNX export: use a SavedModel")
     runs = open_ensemble(run, ensemble, which, notice)
     model = load_ensemble(runs, which)
     exporter = TASKS[settings.task].exporter(run, settings)
@@ -160,7 +157,7 @@ def _write_settings(
 ) -> None:
     stored: dict[str, Any] = {
         "format": runtime.FORMAT,
-        "keras_seq": importlib.metadata.version("keras-seq"),
+        "keras_seq": __version__,
         "task": task,
         "batch_size": batch_size,
         "grows": "grow" in names,
@@ -179,6 +176,9 @@ def _write_settings(
 
 
 def _write_vocabulary(directory: Path, name: str, tokenizer: Tokenizer) -> dict[str, Any]:
+    if isinstance(tokenizer, WordPieceTokenizer):
+        write_file(directory / f"{name}.json", tokenizer.to_bytes())
+        return {"file": f"{name}.json"}
     stored: dict[str, Any] = {"file": f"{name}.model"}
     if isinstance(tokenizer, FeatureTokenizer):
         stored["features"] = list(tokenizer.features.names)
