@@ -2,7 +2,7 @@
 
     import runtime                       # the copy beside an export, or `keras_seq.runtime`
     model = runtime.load("exports/onnx")
-    model(["A dog runs."])               # ["Ein Hund rennt."]
+    model(["A dog runs."])               # ["Ein Hund rennt."]; float arrays for recordings
 
     python runtime.py exports/onnx < input > output
     python runtime.py exports/onnx --port 8000
@@ -24,6 +24,7 @@ import os
 import re
 import sys
 import unicodedata
+import wave
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -31,7 +32,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Classifier", "Generator", "Model", "Output", "RuntimeInputError", "Tagger", "load"]
+__all__ = ["Model", "Output", "RuntimeInputError", "load"]
 
 FORMAT = "keras-seq onnx, format 1"
 MODEL_FILE = "model.json"
@@ -72,7 +73,7 @@ def load(folder: str | os.PathLike[str], *, threads: int | None = None, **search
         **search: Search settings that replace those of the export, such as `beam_size=4`.
 
     Returns:
-        A function from a list of texts to a list of answers; see `Model`.
+        A function from a list of texts or recordings to a list of answers; see `Model`.
 
     Raises:
         RuntimeInputError: If there is no export of this version, a file is damaged, or a search
@@ -89,7 +90,10 @@ def load(folder: str | os.PathLike[str], *, threads: int | None = None, **search
         raise RuntimeInputError(
             f"{folder}: not an export of this version of keras-seq: export it again"
         )
-    return _MODELS[stored["task"]](folder, stored, threads, search)
+    kind = _MODELS[stored["task"]]
+    if kind is Recognizer and "search" in stored:
+        kind = AttentionRecognizer
+    return kind(folder, stored, threads, search)
 
 
 class Vocabulary:
@@ -301,7 +305,7 @@ class Graph:
 
 
 class Model:
-    """A model of an export. Calling it returns the best answer to each text, as text.
+    """A model of an export. Calling it returns the best answer to each input, as text.
 
     Attributes:
         task: The name of the task, such as `"translate"`.
@@ -315,9 +319,10 @@ class Model:
         self.task: str = stored["task"]
         self.batch_size: int = stored["batch_size"]
         self.n_best = 1
-        self._max_length: int = stored["max_length"]
+        self._max_length: int = stored.get("max_length", 0)
         self._labels: list[str] = stored.get("labels", [])
-        self._source = _vocabulary(folder, stored["source"])
+        if "source" in stored:
+            self._source = _vocabulary(folder, stored["source"])
         self._whole_words: bool = stored.get("reads_characters", False)
         self._graph = functools.cache(lambda name: Graph(folder / f"{name}.onnx", threads))
         self._prepare(folder, stored, search)
@@ -327,12 +332,22 @@ class Model:
         self.batch_size = search.get("batch_size", self.batch_size)
         self._graph("model")
 
-    def __call__(self, texts: Sequence[str]) -> list[str]:
-        return [outputs[0].text if outputs else "" for outputs in self.run(texts)]
+    def __call__(self, inputs: Sequence[Any]) -> list[str]:
+        return [outputs[0].text if outputs else "" for outputs in self.run(inputs)]
 
-    def run(self, texts: Sequence[str]) -> list[list[Output]]:
-        """Returns the answers to each text, best first."""
+    def run(self, inputs: Sequence[Any]) -> list[list[Output]]:
+        """Returns the answers to each input, best first. Inputs are texts or recordings."""
         raise NotImplementedError
+
+    def read(self, line: str) -> Any:
+        """Returns the input of a line: a text, or the recording in the file that it names."""
+        return line
+
+    def parse(self, instance: Any) -> Any:
+        """Returns the input of an HTTP request, or raises ValueError."""
+        if not isinstance(instance, str):
+            raise ValueError("instances: expected a list of strings")
+        return instance
 
     def _encoded(self, texts: Sequence[str]) -> tuple[list[list[int]], list[bool]]:
         """Returns the ids of each text, and True for each text that is truncated."""
@@ -356,16 +371,16 @@ class Model:
 class Classifier(Model):
     """Returns the labels of a text with their probabilities, most probable first."""
 
-    def run(self, texts: Sequence[str]) -> list[list[Output]]:
-        rows, truncated, characters = self._rows(texts)
-        results: list[list[Output]] = [[] for _ in texts]
+    def run(self, inputs: Sequence[str]) -> list[list[Output]]:
+        rows, truncated, characters = self._rows(inputs)
+        results: list[list[Output]] = [[] for _ in inputs]
         for batch in self._batches({i: len(row) for i, row in enumerate(rows)}):
-            inputs = {"source": _padded([[*rows[i], END] for i in batch])}
+            feed = {"source": _padded([[*rows[i], END] for i in batch])}
             if self._whole_words:
-                inputs["characters"] = _padded_characters(
-                    [characters[i] for i in batch], inputs["source"].shape
+                feed["characters"] = _padded_characters(
+                    [characters[i] for i in batch], feed["source"].shape
                 )
-            probabilities = self._graph("model")(inputs)["probabilities"].numpy()
+            probabilities = self._graph("model")(feed)["probabilities"].numpy()
             for i, row in zip(batch, probabilities, strict=True):
                 order = np.argsort(-row, kind="stable")
                 results[i] = [
@@ -399,8 +414,8 @@ class Classifier(Model):
 class Tagger(Classifier):
     """Returns a tag for each word of a text. Longer texts are tagged in pieces."""
 
-    def run(self, texts: Sequence[str]) -> list[list[Output]]:
-        words = [_words_of(text) for text in texts]
+    def run(self, inputs: Sequence[str]) -> list[list[Output]]:
+        words = [_words_of(text) for text in inputs]
         pieces: list[tuple[int, list[int], list[tuple[int, str]]]] = []
         for number, (row, ids) in enumerate(zip(words, self._word_ids(words), strict=True)):
             pieces += [(number, *piece) for piece in _pieces(row, ids, self._max_length)]
@@ -410,15 +425,13 @@ class Tagger(Classifier):
             begins = np.zeros_like(source)
             for place, i in enumerate(batch):
                 begins[place, [begin for begin, _ in pieces[i][2]]] = 1
-            inputs = {"source": source, "begins": begins}
+            feed = {"source": source, "begins": begins}
             if self._whole_words:
-                inputs["characters"] = _padded_characters(
-                    [pieces[i][2] for i in batch], source.shape
-                )
-            found = self._graph("model")(inputs)["tags"].numpy()
+                feed["characters"] = _padded_characters([pieces[i][2] for i in batch], source.shape)
+            found = self._graph("model")(feed)["tags"].numpy()
             for place, i in enumerate(batch):
                 tags[i] = [self._labels[found[place, begin]] for begin, _ in pieces[i][2]]
-        joined: list[list[str]] = [[] for _ in texts]
+        joined: list[list[str]] = [[] for _ in inputs]
         for (number, _, _), row in zip(pieces, tags, strict=True):
             joined[number] += row
         return [[Output(" ".join(row), 0.0, False)] for row in joined]
@@ -437,18 +450,11 @@ class Generator(Model):
         if stored["target"] != stored["source"]:
             self._target = _vocabulary(folder, stored["target"])
         self._continues: bool = stored["continues"]
-        self._grows: bool = stored["grows"]
-        if self._options.n_best > self._options.beam_size and self._options.method == "beam":
-            raise RuntimeInputError(
-                f"n_best: received {self._options.n_best}, expected at most the beam size, "
-                f"{self._options.beam_size}"
-            )
-        for name in ("start", "step", *(("grow",) if self._grows else ())):
-            self._graph(name)
+        self._searcher = _Searcher(self._graph, self._options, stored["grows"])
 
-    def run(self, texts: Sequence[str]) -> list[list[Output]]:
+    def run(self, inputs: Sequence[str]) -> list[list[Output]]:
         if self._continues:
-            ids, truncated = self._encoded(texts)
+            ids, truncated = self._encoded(inputs)
             # Leaves room for a token after the prompt.
             longest = self._options.max_length - 1
             truncated = [len(row) > longest for row in ids]
@@ -456,10 +462,10 @@ class Generator(Model):
             sources: list[list[int]] = [[] for _ in ids]
             filled = [*range(len(ids))]
         else:
-            sources, truncated = self._encoded(texts)
+            sources, truncated = self._encoded(inputs)
             prefixes = [list(self._options.prefix)] * len(sources)
             filled = [i for i, row in enumerate(sources) if row]
-        results: list[list[Output]] = [[] for _ in texts]
+        results: list[list[Output]] = [[] for _ in inputs]
         lengths = {i: len(sources[i]) + len(prefixes[i]) for i in filled}
         for batch in self._batches(lengths):
             rows = [[*sources[i], END] for i in batch]
@@ -481,25 +487,157 @@ class Generator(Model):
         if prefix is not None:
             held = (prefix != PAD).sum(axis=1)
             max_length = np.maximum(max_length, held + options.max_length_extra)
-        max_length = np.minimum(max_length, options.max_length)
         min_length = np.maximum(_scaled(lengths, options.min_length_ratio), options.min_length)
-        rows = {
-            "max_length": max_length,
-            "min_length": np.minimum(min_length, max_length),
-            "mask": source != PAD,
-            "keys": _row_keys(source, options.seed),
-        }
+        rows = _limits(min_length, max_length, options) | {"keys": _row_keys(source, options.seed)}
         if prefix is not None:
             rows["prefix"] = prefix
+        return self._searcher({"source": source}, rows)
+
+
+class SoundModel(Model):
+    """A model of recordings: float arrays `(samples,)` from -1 to 1 at the rate of the export."""
+
+    def _prepare(self, folder: Path, stored: dict[str, Any], search: dict[str, Any]) -> None:
+        super()._prepare(folder, stored, search)
+        self.sample_rate: int = stored["sample_rate"]
+        self._stored = stored
+
+    def read(self, line: str) -> np.ndarray:
+        try:
+            if line.endswith(".npy"):
+                return np.load(line).astype(np.float32)
+            with wave.open(line) as file:
+                if file.getsampwidth() != 2 or file.getframerate() != self.sample_rate:
+                    raise RuntimeInputError(
+                        f"{line}: expected 16 bits a sample and {self.sample_rate} samples a second"
+                    )
+                samples = np.frombuffer(file.readframes(file.getnframes()), "<i2")
+                mono = samples.reshape(-1, file.getnchannels()).mean(axis=1)
+                return (mono / 32768).astype(np.float32)
+        except (OSError, EOFError, ValueError, wave.Error) as error:
+            if isinstance(error, RuntimeInputError):
+                raise
+            raise RuntimeInputError(f"{line}: not a WAV file: {error}") from None
+
+    def parse(self, instance: Any) -> np.ndarray:
+        samples = np.array(instance, np.float32)
+        if samples.ndim != 1:
+            raise ValueError("instances: expected lists of samples")
+        return samples
+
+    def _outputs(
+        self, recordings: Sequence[np.ndarray], silence: int = 0
+    ) -> Iterator[tuple[int, int, dict[str, np.ndarray]]]:
+        """Yields the number of each recording, its samples, and its rows of the outputs."""
+        arrays = [np.asarray(array, np.float32) for array in recordings]
+        for batch in self._batches({i: len(array) for i, array in enumerate(arrays)}):
+            samples, lengths = _padded_samples([arrays[i] for i in batch], silence)
+            outputs = self._graph("model")({"samples": samples, "lengths": lengths})
+            found = {name: value.numpy() for name, value in outputs.items()}
+            for place, i in enumerate(batch):
+                yield i, lengths[place], {name: rows[place] for name, rows in found.items()}
+
+
+class Recognizer(SoundModel):
+    """Returns the most probable texts of a recording."""
+
+    def run(self, inputs: Sequence[np.ndarray]) -> list[list[Output]]:
+        results: list[list[Output]] = [[] for _ in inputs]
+        for i, _, found in self._outputs(inputs):
+            kept = [row for row, score in enumerate(found["scores"]) if score > _NEG_INF / 2]
+            ids = [found["labels"][row][: found["counts"][row]] for row in kept]
+            scores = [float(found["scores"][row]) for row in kept]
+            texts = self._source.decode(ids)
+            results[i] = [Output(*pair, False) for pair in zip(texts, scores, strict=True)]
+        return results
+
+
+class Detector(SoundModel):
+    """Returns the detections in a recording, such as "stop:0.50", with seconds; "-" for none."""
+
+    def run(self, inputs: Sequence[np.ndarray]) -> list[list[Output]]:
+        hold, step = self._stored["hold"], self._stored["frame_step"]
+        results: list[list[Output]] = [[] for _ in inputs]
+        for i, length, outputs in self._outputs(inputs, silence=hold * step):
+            probabilities = outputs["probabilities"][: length // step]  # (frames, words)
+            found = []
+            for word, column in zip(self._labels, probabilities.T, strict=True):
+                frame = 0
+                while frame < len(column):
+                    if column[frame] >= self._stored["threshold"]:
+                        found.append(((frame + 1) * step / self.sample_rate, word))
+                        frame += hold
+                    else:
+                        frame += 1
+            text = " ".join(f"{word}:{seconds:.2f}" for seconds, word in sorted(found)) or "-"
+            results[i] = [Output(text, float(probabilities.max(initial=0)), False)]
+        return results
+
+
+class AttentionRecognizer(SoundModel):
+    """Returns the most probable texts of a recording, by a decoder with attention."""
+
+    def _prepare(self, folder: Path, stored: dict[str, Any], search: dict[str, Any]) -> None:
+        _check_names(search, {"batch_size", "beam_size", "n_best"})
+        self.batch_size = search.pop("batch_size", self.batch_size)
+        self._options = SimpleNamespace(**stored["search"] | search)
+        self.n_best = self._options.n_best
+        self._searcher = _Searcher(self._graph, self._options, stored["grows"])
+        self.sample_rate = stored["sample_rate"]
+
+    def run(self, inputs: Sequence[np.ndarray]) -> list[list[Output]]:
+        arrays = [np.asarray(array, np.float32) for array in inputs]
+        # A recording without sound has the empty text; the attention has nothing to attend to.
+        results = [[Output("", 0.0, False)] for _ in inputs]
+        options = self._options
+        for batch in self._batches(
+            {i: len(array) for i, array in enumerate(arrays) if array.any()}
+        ):
+            samples, lengths = _padded_samples([arrays[i] for i in batch])
+            longest = np.full(len(batch), options.max_length)
+            rows = _limits(np.full(len(batch), options.min_length), longest, options)
+            found = self._searcher({"samples": samples, "lengths": lengths}, rows)
+            for i, hypotheses in zip(batch, found, strict=True):
+                texts = self._source.decode([tokens for tokens, _, _ in hypotheses])
+                results[i] = [
+                    Output(text, float(score), cut)
+                    for text, (_, score, cut) in zip(texts, hypotheses, strict=True)
+                ]
+        return results
+
+
+class _Searcher:
+    """Searches targets with the graphs `start`, `step` and, if the state grows, `grow`."""
+
+    def __init__(self, graph: Any, options: Any, grows: bool) -> None:
+        if options.n_best > options.beam_size and options.method == "beam":
+            raise RuntimeInputError(
+                f"n_best: received {options.n_best}, expected at most the beam size, "
+                f"{options.beam_size}"
+            )
+        self._options = options
+        self._start, self._step = graph("start"), graph("step")
+        self._grow = graph("grow") if grows else None
+
+    def __call__(
+        self, inputs: dict[str, np.ndarray], rows: dict[str, np.ndarray]
+    ) -> list[list[Hypothesis]]:
+        """Returns the hypotheses of each row, best first.
+
+        `inputs` are those of the encoder. `rows` has a limit `max_length` and `min_length` for each
+        row; maybe its `prefix` `(B, P)`; for sampling its `keys`.
+        """
+        options = self._options
+        sizes = {"beam_size": _integer(options.beam_size), "length": _integer(_ROUND)}
+        if options.method != "beam":
+            sizes["beam_size"] = _integer(options.n_best)
+        state: dict[str, Any] = self._start({**inputs, **sizes})
+        rows = {**rows, "mask": _array(state["memory_mask"])}
         method = (_Beam if options.method == "beam" else _Sampling)(options, rows)
-        step = self._graph("step")
-        state = self._graph("start")(
-            {"source": source, "beam_size": _integer(method.count), "length": _integer(_ROUND)}
-        )
-        names = [name for name in step.outputs if name not in method.unread]
-        numbers = np.arange(len(source))
-        results: list[list[Hypothesis]] = [[] for _ in source]
-        for position in range(int(max_length.max())):
+        names = [name for name in self._step.outputs if name not in method.unread]
+        numbers = np.arange(len(method.done))
+        results: list[list[Hypothesis]] = [[] for _ in numbers]
+        for position in range(int(rows["max_length"].max())):
             if position and position % _ROUND == 0:
                 keep = np.flatnonzero(~method.done)
                 if len(keep) < len(numbers):
@@ -508,17 +646,10 @@ class Generator(Model):
                     numbers = numbers[keep]
                     method.keep(keep)
                     state = {name: _array(value)[keep] for name, value in state.items()}
-                if self._grows:
-                    state |= self._graph("grow")({**state, "length": _integer(_ROUND)})
-            outputs = step(
-                {
-                    **state,
-                    "token": method.tokens,
-                    "position": _integer(position),
-                    "count": _integer(method.candidates),
-                },
-                names,
-            )
+                if self._grow is not None:
+                    state |= self._grow({**state, "length": _integer(_ROUND)})
+            steps = {"position": _integer(position), "count": _integer(method.candidates)}
+            outputs = self._step({**state, **steps, "token": method.tokens}, names)
             parents = method.step(position, outputs)
             for name, value in outputs.items():
                 if name.startswith("state_"):
@@ -842,6 +973,23 @@ def _gather(values: np.ndarray, index: np.ndarray) -> np.ndarray:
     return values[np.arange(len(values))[:, None], index]
 
 
+def _padded_samples(
+    arrays: Sequence[np.ndarray], silence: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Returns recordings with silence after them, padded with zeros, and their lengths."""
+    lengths = np.array([len(array) + silence for array in arrays], np.int32)
+    samples = np.zeros((len(arrays), lengths.max()), np.float32)
+    for row, array in zip(samples, arrays, strict=True):
+        row[: len(array)] = array
+    return samples, lengths
+
+
+def _limits(min_length: np.ndarray, max_length: np.ndarray, options: Any) -> dict[str, np.ndarray]:
+    """Returns the limits of the lengths of targets `(B,)`."""
+    max_length = np.minimum(max_length, options.max_length)
+    return {"min_length": np.minimum(min_length, max_length), "max_length": max_length}
+
+
 def _array(value: Any) -> np.ndarray:
     """Returns an array or a value of onnxruntime as an array."""
     return value if isinstance(value, np.ndarray) else value.numpy()
@@ -904,6 +1052,8 @@ _MODELS: dict[str, type[Model]] = {
     "language-model": Generator,
     "classify": Classifier,
     "tag": Tagger,
+    "speech": Recognizer,
+    "wake-word": Detector,
 }
 
 
@@ -926,7 +1076,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         model = load(options.folder, threads=options.threads)
         if options.port is not None:
             serve(model, options.host, options.port)
-        lines = [line.rstrip("\r\n") for line in sys.stdin]
+        lines = [model.read(line.rstrip("\r\n")) for line in sys.stdin]
         sys.stdout.writelines(f"{answer}\n" for answer in model(lines))
     except RuntimeInputError as error:
         sys.stderr.write(f"runtime: {error}\n")
@@ -945,13 +1095,14 @@ def serve(model: Model, host: str, port: int) -> None:
                 size = int(self.headers.get("Content-Length", 0))
                 if not 0 < size <= _MAX_REQUEST_BYTES:
                     raise ValueError(f"expected a body of at most {_MAX_REQUEST_BYTES:,} bytes")
-                texts = json.loads(self.rfile.read(size))["instances"]
-                if not isinstance(texts, list) or not all(isinstance(x, str) for x in texts):
-                    raise ValueError("instances: expected a list of strings")
+                instances = json.loads(self.rfile.read(size))["instances"]
+                if not isinstance(instances, list):
+                    raise ValueError("instances: expected a list")
+                inputs = [model.parse(instance) for instance in instances]
             except (ValueError, KeyError, TypeError, RecursionError) as error:
                 self._answer(400, {"error": str(error)[:200]})
                 return
-            rows = model.run(texts)
+            rows = model.run(inputs)
             best = [row[0]._asdict() if row else {"text": ""} for row in rows]
             self._answer(200, {"predictions": best})
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_seq.backend import call_model
+from keras_seq.inference.recognizer import audio_lengths
 from keras_seq.models.inputs import label_inputs
 from keras_seq.scoring.entities import OUTSIDE
 from keras_seq.text import InputError, Labels
@@ -24,6 +26,7 @@ Input = tuple[Any, Any]
 _OPSET = 18
 _IDS: Input = ([None, None], tf.int32)
 _INTEGER: Input = ([], tf.int32)
+_SOUNDS: dict[str, Input] = {"samples": ([None, None], tf.float32), "lengths": ([None], tf.int32)}
 # Characters of a word; see `word_characters`.
 _CHARACTERS: Input = ([None, None, 16], tf.int32)
 
@@ -95,7 +98,47 @@ def _convert_log1p(graph: Any, node: Any, name: str, _: Any) -> None:
     )
 
 
-_HANDLERS: dict[str, Any] = {"Log1p": (_convert_log1p, [])}
+def _convert_rfft(graph: Any, node: Any, name: str, _: Any) -> None:
+    """Replaces a Fourier transform of real numbers; its last axis has real and imaginary parts."""
+    last = graph.make_const(f"{name}_last", np.array([-1])).output[0]
+    points = graph.make_node("Unsqueeze", [node.input[0], last]).output[0]
+    shape, axis = graph.get_shape(node.output[0]), len(graph.get_shape(node.input[0])) - 1
+    graph.remove_node(node.name)
+    graph.make_node(
+        "DFT",
+        [points],
+        attr={"axis": axis, "onesided": 1},
+        name=node.name,
+        outputs=node.output,
+        shapes=[[*shape, 2]],
+        dtypes=[_FLOAT],
+    )
+
+
+def _convert_part(graph: Any, node: Any, name: str, _: Any, *, part: int) -> None:
+    """Replaces the real or imaginary part of a result of `_convert_rfft`."""
+    index = graph.make_const(f"{name}_part", np.array(part)).output[0]
+    shape, source = graph.get_shape(node.output[0]), node.input[0]
+    graph.remove_node(node.name)
+    graph.make_node(
+        "Gather",
+        [source, index],
+        attr={"axis": -1},
+        name=node.name,
+        outputs=node.output,
+        shapes=[shape],
+        dtypes=[_FLOAT],
+    )
+
+
+# `onnx.TensorProto.FLOAT`.
+_FLOAT = 1
+_HANDLERS: dict[str, Any] = {
+    "Log1p": (_convert_log1p, []),
+    "RFFT": (_convert_rfft, []),
+    "Real": (functools.partial(_convert_part, part=0), []),
+    "Imag": (functools.partial(_convert_part, part=1), []),
+}
 
 
 def require_onnx() -> tuple[Any, Any]:
@@ -112,10 +155,13 @@ def require_onnx() -> tuple[Any, Any]:
     return onnx, tf2onnx
 
 
-def search_graphs(model: Any, *, attention: bool = False) -> Iterator[tuple[str, OnnxGraph]]:
+def search_graphs(
+    model: Any, *, attention: bool = False, sounds: bool = False
+) -> Iterator[tuple[str, OnnxGraph]]:
     """Yields the names and graphs of a model that generates text.
 
-    * `start`: `source` `(B, S)`, `beam_size` and `length` -> memory and state of K hypotheses;
+    * `start`: `source` `(B, S)`, or with `sounds` the inputs of `recognition_graph`, `beam_size`
+      and `length` -> memory and state of K hypotheses;
     * `step`: `token` `(B, K)`, `position`, memory, state and `count` -> `logits` `(B, K, V)`, the
       new state, and the `count` largest log-probabilities `values` with their `tokens`, each `(B,
       K, count)`; with `attention`, also that of the source `(B, K, S)`;
@@ -123,17 +169,18 @@ def search_graphs(model: Any, *, attention: bool = False) -> Iterator[tuple[str,
     """
     parts: dict[str, Any] = {}
 
-    def start(source: Any, beam_size: Any, length: Any) -> dict[str, Any]:
-        memory = model.encoder(source, training=False)
+    def start(beam_size: Any, length: Any, **inputs: Any) -> dict[str, Any]:
+        memory = model.encoder(inputs if sounds else inputs["source"], training=False)
         state = model.initial_state(memory, beam_size, length)
         parts["memory"], parts["state"] = memory, state
         return _flat("memory", memory) | _flat("state", state)
 
-    inputs = {"source": _IDS, "beam_size": _INTEGER, "length": _INTEGER}
+    source = _SOUNDS if sounds else {"source": _IDS}
+    inputs = {"beam_size": _INTEGER, "length": _INTEGER} | source
     graph = OnnxGraph(start, inputs)
     # Traces the function, because its outputs are the inputs of the other graphs.
-    specs = [tf.TensorSpec(shape, dtype) for shape, dtype in inputs.values()]
-    tf.function(start, autograph=False).get_concrete_function(*specs)
+    specs = {name: tf.TensorSpec(shape, dtype) for name, (shape, dtype) in inputs.items()}
+    tf.function(start, autograph=False).get_concrete_function(**specs)
     memory, state = parts["memory"], parts["state"]
     yield "start", graph
 
@@ -203,6 +250,30 @@ def tag_graph(model: Any, labels: Labels, outside_penalty: float) -> OnnxGraph:
         return {"tags": model.decode(logits - penalties, arrays["begins"])}
 
     return OnnxGraph(tags, inputs)
+
+
+def recognition_graph(find: Callable[..., Any]) -> OnnxGraph:
+    """Returns the graph of a recognizer, search included.
+
+    `find` is from `make_sound_search`. Inputs: `samples` `(B, samples)` and `lengths` `(B,)`.
+    Outputs: `labels` `(B, N, L)`, `counts` and `scores`, each `(B, N)`.
+    """
+
+    def recognize(samples: Any, lengths: Any) -> dict[str, Any]:
+        lengths = audio_lengths("samples", samples, lengths)
+        result = find({"samples": samples, "lengths": lengths})
+        return {"labels": result.labels, "counts": result.lengths, "scores": result.scores}
+
+    return OnnxGraph(recognize, _SOUNDS)
+
+
+def detection_graph(model: Any) -> OnnxGraph:
+    """Returns the graph of a detector: `samples`, `lengths` -> `probabilities` `(B, S, W)`."""
+
+    def probabilities(samples: Any, lengths: Any) -> dict[str, Any]:
+        return {"probabilities": tf.sigmoid(model({"samples": samples, "lengths": lengths}))}
+
+    return OnnxGraph(probabilities, _SOUNDS)
 
 
 def _flat(prefix: str, structure: Any) -> dict[str, Any]:

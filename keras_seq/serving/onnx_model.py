@@ -14,6 +14,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from keras_seq import __version__, runtime
 from keras_seq.inference.search import search_config
 from keras_seq.run import Run
@@ -43,7 +45,8 @@ class OnnxParts(NamedTuple):
 
     Attributes:
         graphs: The graphs by name.
-        vocabularies: Source vocabulary, and for a model that generates text the target vocabulary.
+        vocabularies: The vocabulary of texts; for a model that generates text from text, those of
+            source and target; none for a model of recordings that generates no text.
         settings: Entries of `model.json`, as `keras_seq.runtime` reads them.
     """
 
@@ -100,16 +103,16 @@ def export_onnx(
     run.require_weights(which)
     check_destination(destination)
     settings = run.settings.with_search(search)
-    if TASKS[settings.task].reads_sounds:
-        raise InputError(f"the task {settings.task!r} has no ONNX export: use a SavedModel")
+    if TASKS[settings.task].reads_sounds and ensemble:
+        raise InputError("a model of recordings has no ensembles")
     if verify:
         # A copy from elsewhere has no validation text.
         run.valid_lines()
     runs = open_ensemble(run, ensemble, which, notice)
     model = load_ensemble(runs, which)
     exporter = TASKS[settings.task].exporter(run, settings)
-    inputs = exporter.inputs()[: max(verify, 1)] or ["1"]
-    expected = exporter.expected(model, inputs)
+    inputs = exporter.inputs()[:verify]
+    expected = exporter.expected(model, inputs) if inputs else []
 
     def write(directory: Path) -> None:
         directory.mkdir()
@@ -121,17 +124,15 @@ def export_onnx(
         write_file(directory / RECORD_NAME, checkpoint_record(runs))
         _write_settings(directory, settings.task, settings.search.batch_size, parts, names)
         shutil.copyfile(runtime.__file__, directory / "runtime.py")
-        _write_text_files(directory, inputs[0], expected[0])
-        if verify:
+        _write_text_files(directory)
+        if inputs:
             require_equal(inputs, _answers(directory, inputs), expected)
-            report(
-                f"{len(inputs)} lines of the validation text come out as the run "
-                f"{exporter.verb} them"
-            )
+            noun = "recordings" if TASKS[settings.task].reads_sounds else "lines of text"
+            report(f"{len(inputs)} validation {noun} come out as the run {exporter.verb} them")
         if quantization == "int8":
             for name in names:
                 _quantize(directory / f"{name}.onnx")
-            if verify:
+            if inputs:
                 references = run.valid_lines()[1][: len(inputs)]
                 translates = settings.task == "translate"
                 report(
@@ -163,13 +164,11 @@ def _write_settings(
         "grows": "grow" in names,
         **parts.settings,
     }
-    source, *others = parts.vocabularies
-    stored["source"] = _write_vocabulary(directory, "source", source)
-    for target in others:
+    for name, vocabulary in zip(("source", "target"), parts.vocabularies, strict=False):
         # A joint vocabulary is stored once.
-        is_joint = target is source
-        stored["target"] = (
-            stored["source"] if is_joint else _write_vocabulary(directory, "target", target)
+        is_joint = name == "target" and vocabulary is parts.vocabularies[0]
+        stored[name] = (
+            stored["source"] if is_joint else _write_vocabulary(directory, name, vocabulary)
         )
     content = json.dumps(stored, ensure_ascii=False, indent=1) + "\n"
     write_file(directory / runtime.MODEL_FILE, content.encode("utf-8", "surrogatepass"))
@@ -190,27 +189,31 @@ def _write_vocabulary(directory: Path, name: str, tokenizer: Tokenizer) -> dict[
     return stored
 
 
-def _answers(directory: Path, texts: Sequence[str]) -> list[str]:
-    """Answers texts in a new process, which imports neither Keras nor TensorFlow."""
-    with tempfile.TemporaryFile() as lines:
-        lines.write("".join(f"{text}\n" for text in texts).encode("utf-8", "replace"))
-        lines.seek(0)
+def _answers(directory: Path, inputs: Sequence[Any]) -> list[str]:
+    """Answers texts or recordings in a new process, which imports neither Keras nor TensorFlow."""
+    with tempfile.TemporaryDirectory() as folder:
+        lines = []
+        for number, one in enumerate(inputs):
+            if isinstance(one, np.ndarray):
+                np.save(f"{folder}/{number}.npy", one)
+                one = f"{folder}/{number}.npy"
+            lines.append(f"{one}\n")
         result = subprocess.run(
             # -P keeps the directory of the script off the import path.
             [sys.executable, "-P", str(directory / "runtime.py"), str(directory)],
-            stdin=lines,
+            input="".join(lines).encode("utf-8", "replace"),
             capture_output=True,
-            encoding="utf-8",
             env={**os.environ, "PYTHONUTF8": "1", "PYTHONDONTWRITEBYTECODE": "1"},
             timeout=_PATIENCE,
             check=False,
         )
     if result.returncode:
-        said = [line for line in result.stderr.splitlines() if line.strip()] or ["no message"]
+        said = result.stderr.decode("utf-8", "replace").splitlines()
+        reason = next((line for line in reversed(said) if line.strip()), "no message")
         raise InputError(
-            f"the export does not run by itself (exit code {result.returncode}): {said[-1][:500]}"
+            f"the export does not run by itself (exit code {result.returncode}): {reason[:500]}"
         )
-    return result.stdout.split("\n")[:-1]
+    return result.stdout.decode().split("\n")[:-1]
 
 
 def _quantize(path: Path) -> None:
@@ -232,13 +235,12 @@ def _compare(outputs: Sequence[str], expected: Sequence[str], references: Sequen
     )
 
 
-def _write_text_files(directory: Path, example: str, answer: str) -> None:
+def _write_text_files(directory: Path) -> None:
     versions = {name: importlib.metadata.version(name) for name in _PACKAGES}
     requirements = "".join(f"{name}=={version}\n" for name, version in versions.items())
     write_file(directory / "requirements.txt", requirements.encode())
     write_file(directory / "Dockerfile", _DOCKERFILE.encode())
-    readme = _README.format(example=example, answer=answer)
-    write_file(directory / "README.md", readme.encode("utf-8", "replace"))
+    write_file(directory / "README.md", _README.encode())
 
 
 _DOCKERFILE = """\
@@ -263,19 +265,22 @@ python -m pip install -r requirements.txt
 python runtime.py < input.txt > output.txt
 ```
 
+Each line of the input is a text, or the name of a WAV file for a model of recordings; line N of the
+output is its answer.
+
 In Python:
 
 ```python
 import runtime
 
 model = runtime.load(".")
-print(model([{example!r}]))  # [{answer!r}]
+print(model(["text"]))  # the best answer to each text; for recordings, a list of float arrays
 ```
 
 As a server, `docker build -t model . && docker run -p 8000:8000 model`, or without a container
 `python runtime.py --port 8000`:
 
 ```bash
-curl http://localhost:8000 -d '{{"instances": ["text"]}}'
+curl http://localhost:8000 -d '{"instances": ["text"]}'
 ```
 """

@@ -32,6 +32,10 @@ def refused_settings(*searched: str) -> dict[str, str]:
     return dict.fromkeys(keys, "the source is sound")
 
 
+# The most recordings that an ONNX export answers for its proof.
+_PROVED = 100
+
+
 class SoundTask(Task):
     """Base class of tasks whose sources are recordings."""
 
@@ -65,6 +69,19 @@ class SoundTask(Task):
         seconds = samples / sample_rate(run.settings)
         head = f"first batch        {count} recordings, {seconds:.2f} seconds"
         return [head, *(f"  {line}" for line in self.describe_targets(run, targets))]
+
+
+class SoundExporter:
+    """The parts of an exporter that an ONNX export uses; see `Exporter`."""
+
+    def __init__(self, run: Run, settings: Settings) -> None:
+        self._run, self._settings = run, settings
+
+    def inputs(self) -> list[Any]:
+        """Returns the first validation recordings, as many as a proof needs."""
+        from keras_seq.serving.sound_publishing import validation_sounds
+
+        return validation_sounds(self._run, _PROVED) if self._run.has_valid_lines else []
 
 
 def sample_rate(settings: Settings) -> int:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from keras_seq.run import Run
 from keras_seq.settings import Settings
 from keras_seq.settings.speech_models import AttentionRecognizerSettings
-from keras_seq.tasks.sounds import SoundTask, refused_settings, sample_rate
+from keras_seq.tasks.sounds import SoundExporter, SoundTask, refused_settings, sample_rate
 from keras_seq.tasks.task import PlainEvaluation, make_model
 from keras_seq.text import Tokenizer
 
@@ -68,6 +69,9 @@ class Speech(SoundTask):
 
         return export_recognizer_run(run, base, settings, **options)
 
+    def exporter(self, run: Run, settings: Settings) -> Any:
+        return SpeechExporter(run, settings)
+
     def evaluate(self, test: TestSet) -> TestResult:
         from keras_seq.evaluation.text_values import text_values
         from keras_seq.inference.recognizer import Recognizer
@@ -86,6 +90,31 @@ class Speech(SoundTask):
         outputs = [most_frequent_text(test.run)] * len(test.references)
         values = text_values(outputs, test.references, test.metrics, "auto", None)
         return Baseline("most frequent text", values)
+
+
+class SpeechExporter(SoundExporter):
+    """Exporter of a recognizer of speech; see `Exporter`."""
+
+    verb = "transcribes"
+
+    def expected(self, model: Any, recordings: Sequence[Any]) -> list[str]:
+        from keras_seq.inference.recognizer import Recognizer
+
+        return Recognizer.of_run(self._run, model, self._settings.search)(recordings)
+
+    def onnx(self, model: Any) -> Any:
+        from keras_seq.inference.sound_search import is_attentional, make_sound_search
+        from keras_seq.serving.onnx_graphs import recognition_graph, search_graphs
+        from keras_seq.serving.onnx_model import OnnxParts, search_settings
+
+        search, tokenizer = self._settings.search, self._run.target_tokenizer
+        settings: dict[str, Any] = {"sample_rate": self._settings.data.sample_rate}
+        if is_attentional(model):
+            settings["search"] = search_settings(search, tokenizer)
+            return OnnxParts(search_graphs(model, sounds=True), [tokenizer], settings)
+        beam_size = search.beam_size if search.beam_size > 1 else None
+        find = make_sound_search(model, tokenizer, beam_size, search.n_best, search)
+        return OnnxParts([("model", recognition_graph(find))], [tokenizer], settings)
 
 
 class SpeechEvaluation(PlainEvaluation):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from keras_seq.data.spans import NO_SPANS
 from keras_seq.run import Run
 from keras_seq.settings import Settings
-from keras_seq.tasks.sounds import SoundTask, refused_settings, sample_rate
+from keras_seq.tasks.sounds import SoundExporter, SoundTask, refused_settings, sample_rate
 from keras_seq.tasks.task import PlainEvaluation, make_model
 from keras_seq.text import FIRST_WORD, Tokenizer
 
@@ -88,6 +88,9 @@ class WakeWord(SoundTask):
 
         return export_detector_run(run, base, **options)
 
+    def exporter(self, run: Run, settings: Settings) -> Any:
+        return DetectionExporter(run, settings)
+
     def evaluate(self, test: TestSet) -> TestResult:
         from keras_seq.evaluation.detection_values import (
             detection_values,
@@ -120,6 +123,33 @@ class WakeWord(SoundTask):
         seconds = [sound_info(path).seconds for path in test.sources]
         values = detection_values(counts, seconds, test.metrics, None)
         return Baseline("one detection in each recording", values)
+
+
+class DetectionExporter(SoundExporter):
+    """Exporter of a detector of words; see `Exporter`."""
+
+    verb = "detects words in"
+
+    def expected(self, model: Any, recordings: Sequence[Any]) -> list[str]:
+        from keras_seq.inference.wake_words import WakeWordDetector, shown_detections
+
+        detector = WakeWordDetector.of_run(self._run, model, self._settings.search)
+        return [shown_detections(found) for found in detector.detect(recordings)]
+
+    def onnx(self, model: Any) -> Any:
+        from keras_seq.inference.wake_words import WakeWordDetector
+        from keras_seq.serving.onnx_graphs import detection_graph
+        from keras_seq.serving.onnx_model import OnnxParts
+
+        detector = WakeWordDetector.of_run(self._run, model, self._settings.search)
+        settings = {
+            "labels": detector.words,
+            **{
+                name: getattr(detector, name)
+                for name in ("sample_rate", "frame_step", "hold", "threshold")
+            },
+        }
+        return OnnxParts([("model", detection_graph(model))], [], settings)
 
 
 def _section(settings: Settings) -> Any:

@@ -59,14 +59,14 @@ def python(folder, code, *arguments):
 
 def test_exported_directory_is_complete_and_its_readme_code_runs(learned, exported):
     folder, notices = exported
-    assert notices[0] == "4 lines of the validation text come out as the run translates them"
+    assert notices[0] == "4 validation lines of text come out as the run translates them"
     assert re.fullmatch(r"\d+\.\d MB", notices[1]) and len(notices) == 2
     graphs = {"start.onnx", "step.onnx", "grow.onnx"}
     texts = {"Dockerfile", "README.md", "checkpoint.json", "model.json", "requirements.txt"}
     assert {*os.listdir(folder)} == graphs | texts | {"runtime.py", "source.model", "target.model"}
     readme = (folder / "README.md").read_text(encoding="utf-8")
     code = re.search(r"```python\n(.*?)```", readme, re.DOTALL)[1]
-    assert python(folder, code) == [str(Translator.load(learned.path)(SOURCES[:1]))]
+    assert python(folder, code.replace('"text"', repr(SOURCES[0]))) == [str(TARGETS[:1])]
     for line in (folder / "requirements.txt").read_text().splitlines():
         name, _, version = line.partition("==")
         assert __import__(name).__version__ == version
@@ -111,7 +111,7 @@ def test_settings_of_the_search_can_be_replaced(learned, exported):
 def test_int8_export_reports_the_change_and_is_smaller(learned, exported, tmp_path):
     notices = []
     folder = export_onnx(learned, tmp_path / "int8", quantization="int8", notice=notices.append)
-    assert notices[0].startswith("4 lines of the validation text come out as the run")
+    assert notices[0].startswith("4 validation lines of text come out as the run")
     assert re.fullmatch(
         r"int8: BLEU \d+\.\d\d on them, [+-]\d+\.\d\d against \d+\.\d\d; \d lines differ",
         notices[1],
