@@ -1,10 +1,10 @@
 """Speeds up the import of Keras by hiding optional packages that no command needs.
 
-With the TensorFlow backend, TensorFlow and Keras import the packages in `OPTIONAL` if these are
-installed. The packages serve only converters, plots, old file formats and data frames. On two
-cores, the import of Keras takes 6.7 seconds of processor time with the packages and 3.5 seconds
-without them. An entry None in `sys.modules` hides a package, because `import` then raises
-ModuleNotFoundError. After the import of Keras, the packages can be imported as usual.
+Keras and its backends import the packages in `OPTIONAL` if these are installed. The packages serve
+only converters, plots, old file formats and data frames. On two cores, the import of Keras with
+TensorFlow takes 6.7 seconds of processor time with the packages and 3.5 seconds without them. An
+entry None in `sys.modules` hides a package, because `import` then raises ModuleNotFoundError. After
+the import of Keras, the packages can be imported as usual.
 """
 
 from __future__ import annotations
@@ -17,17 +17,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 OPTIONAL = ("IPython", "PIL", "h5py", "jax", "matplotlib", "pandas", "scipy", "sklearn")
+# Packages in `OPTIONAL` that the other backends need.
+_NEEDED = ("jax", "scipy")
 
 
 @contextlib.contextmanager
 def without_optional_packages() -> Iterator[None]:
-    """Hides the optional packages of TensorFlow and Keras within this context.
-
-    Other backends are not affected, because JAX itself needs some of these packages.
-    """
-    hidden: list[str] = []
-    if _backend() == "tensorflow":
-        hidden = [name for name in OPTIONAL if name not in sys.modules]
+    """Hides the optional packages of Keras and its backend within this context."""
+    needed = () if _backend() == "tensorflow" else _NEEDED
+    hidden = [name for name in OPTIONAL if name not in sys.modules and name not in needed]
     sys.modules.update(dict.fromkeys(hidden))  # type: ignore[arg-type]
     try:
         yield
@@ -35,6 +33,18 @@ def without_optional_packages() -> Iterator[None]:
         for name in hidden:
             if sys.modules.get(name) is None:
                 del sys.modules[name]
+
+
+def hide_tensorflow() -> None:
+    """Hides TensorFlow in this process, unless it is the backend or a plugin may need it.
+
+    `fit` of Keras imports TensorFlow on each backend, only to ask if the data are tensors of it.
+    That takes four seconds of processor time.
+    """
+    from keras_seq.plugins.loading import has_plugins
+
+    if _backend() != "tensorflow" and not has_plugins():
+        sys.modules.setdefault("tensorflow", None)  # type: ignore[arg-type]
 
 
 def _backend() -> str:

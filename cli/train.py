@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from keras_seq_cli.optional_imports import hide_tensorflow
 from keras_seq_cli.output import emit, notice
 from keras_seq_cli.quiet import import_quietly
 from keras_seq_cli.shared_options import (
@@ -144,6 +145,7 @@ def train(
     names = tuple(hosts.split(",")) if hosts is not None else ()
     used = Devices(device, devices, model_devices, names, host_index)
     _configure_threads(used)
+    hide_tensorflow()
     if used.host_index > 0:
         _train_as_worker(run, used)
         return

@@ -49,7 +49,7 @@ def initialize(compute: bool = True) -> None:
     """Imports what `fit` imports and, by default, computes something to start the backend."""
     if compute:
         keras.ops.zeros(1)
-    # `fit` imports TensorFlow on all backends.
+    # `fit` imports TensorFlow on all backends, where nothing hides it.
     with contextlib.suppress(ImportError):
         importlib.import_module("tensorflow")
 

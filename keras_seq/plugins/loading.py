@@ -24,6 +24,11 @@ _imported: dict[str, str] = {}
 _import_context: Callable[[], AbstractContextManager[Any]] = nullcontext
 
 
+def has_plugins() -> bool:
+    """Tests if plugins were imported."""
+    return bool(_imported)
+
+
 def import_plugin(name: str) -> None:
     """Imports a plugin, so that the names that it registers can be used.
 
