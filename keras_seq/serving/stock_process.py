@@ -17,7 +17,13 @@ import sys
 import time
 
 
+# Packages that TensorFlow and Keras import if they are installed, and that this script never uses.
+# Without them it starts in 3 instead of 5 seconds.
+_UNUSED = ("IPython", "PIL", "h5py", "jax", "matplotlib", "pandas", "scipy", "sklearn")
+
+
 def main() -> None:
+    sys.modules.update(dict.fromkeys(_UNUSED))
     from tensorflow.compat import v1
 
     request = json.load(sys.stdin)
