@@ -51,7 +51,12 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return None if named else True
 
 
+# Files with tests of minutes. At the end of a call, one of them would leave a worker idle.
+LONG = ("test_readme.py", "test_shared_trainings.py", "test_notebooks.py", "test_examples.py")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: item.path.name not in LONG)
     for item in items:
         kinds = [kind for kind in KINDS if item.get_closest_marker(kind)]
         if len(kinds) > 1:

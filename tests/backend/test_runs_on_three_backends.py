@@ -15,6 +15,12 @@ from training.toy import write_pairs
 pytestmark = pytest.mark.process
 
 BACKENDS = ("tensorflow", "jax", "torch")
+# Keras imports these where they are installed, which takes longer than the trainings.
+HIDE = """
+import sys
+unused = {"IPython", "PIL", "h5py", "matplotlib", "pandas", "sklearn", "tensorflow"} - {sys.argv[1]}
+sys.modules.update(dict.fromkeys(unused))
+"""
 # Trains a Transformer on each backend, and a recurrent model on one: torch builds it slowly.
 TRAIN = """
 import sys
@@ -63,7 +69,7 @@ def on_each_backend(folder, code, *arguments):
         }
         started.append(
             subprocess.Popen(
-                [sys.executable, "-c", code, backend, *arguments],
+                [sys.executable, "-c", HIDE + code, backend, *arguments],
                 cwd=folder,
                 env=os.environ | environment,
                 stderr=subprocess.PIPE,
