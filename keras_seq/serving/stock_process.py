@@ -16,7 +16,6 @@ import json
 import sys
 import time
 
-
 # Packages that TensorFlow and Keras import if they are installed, and that this script never uses.
 # Without them it starts in 3 instead of 5 seconds.
 _UNUSED = ("IPython", "PIL", "h5py", "jax", "matplotlib", "pandas", "scipy", "sklearn")
