@@ -248,7 +248,7 @@ _DOCKERFILE = """\
 FROM python:3.12-slim
 WORKDIR /model
 COPY requirements.txt ./
-RUN pip install --no-cache-dir --no-compile -r requirements.txt
+RUN python -m pip install --no-cache-dir --no-compile -r requirements.txt
 COPY . ./
 USER nobody
 EXPOSE 8000

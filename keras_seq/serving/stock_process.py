@@ -22,7 +22,7 @@ _UNUSED = ("IPython", "PIL", "h5py", "jax", "matplotlib", "pandas", "scipy", "sk
 
 
 def main() -> None:
-    sys.modules.update(dict.fromkeys(_UNUSED))
+    sys.modules.update(dict.fromkeys(_UNUSED))  # type: ignore[arg-type]
     from tensorflow.compat import v1
 
     request = json.load(sys.stdin)
