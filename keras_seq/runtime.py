@@ -23,6 +23,7 @@ import math
 import os
 import re
 import sys
+import threading
 import unicodedata
 import wave
 from collections.abc import Iterator, Sequence
@@ -90,10 +91,13 @@ def load(folder: str | os.PathLike[str], *, threads: int | None = None, **search
         raise RuntimeInputError(
             f"{folder}: not an export of this version of keras-seq: export it again"
         )
-    kind = _MODELS[stored["task"]]
-    if kind is Recognizer and "search" in stored:
-        kind = AttentionRecognizer
-    return kind(folder, stored, threads, search)
+    try:
+        kind = _MODELS[stored["task"]]
+        if kind is Recognizer and "search" in stored:
+            kind = AttentionRecognizer
+        return kind(folder, stored, threads, search)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise RuntimeInputError(f"{folder / MODEL_FILE}: damaged: {error!r}") from None
 
 
 class Vocabulary:
@@ -260,6 +264,8 @@ class WordPieces:
 
 
 def _vocabulary(folder: Path, stored: dict[str, Any]) -> Vocabulary | WordPieces:
+    if Path(stored["file"]).name != stored["file"]:
+        raise RuntimeInputError(f"{folder / MODEL_FILE}: names a file outside of the export")
     return (WordPieces if stored["file"].endswith(".json") else Vocabulary)(folder, stored)
 
 
@@ -521,7 +527,7 @@ class SoundModel(Model):
 
     def parse(self, instance: Any) -> np.ndarray:
         samples = np.array(instance, np.float32)
-        if samples.ndim != 1:
+        if samples.ndim != 1 or not np.isfinite(samples).all():
             raise ValueError("instances: expected lists of samples")
         return samples
 
@@ -1085,7 +1091,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def serve(model: Model, host: str, port: int) -> None:
-    """Answers `{"instances": [text, ...]}` with `{"predictions": [{"text": ...}, ...]}`."""
+    """Answers `{"instances": [text, ...]}` with `{"predictions": [{"text": ...}, ...]}`.
+
+    A client that is slow to send does not keep the others waiting, but answers are computed one
+    after the other, which bounds the memory.
+    """
+    lock = threading.Lock()
 
     class Handler(http.server.BaseHTTPRequestHandler):
         timeout = 30
@@ -1102,7 +1113,8 @@ def serve(model: Model, host: str, port: int) -> None:
             except (ValueError, KeyError, TypeError, RecursionError) as error:
                 self._answer(400, {"error": str(error)[:200]})
                 return
-            rows = model.run(inputs)
+            with lock:
+                rows = model.run(inputs)
             best = [row[0]._asdict() if row else {"text": ""} for row in rows]
             self._answer(200, {"predictions": best})
 
@@ -1117,7 +1129,7 @@ def serve(model: Model, host: str, port: int) -> None:
             self.end_headers()
             self.wfile.write(body)
 
-    with http.server.HTTPServer((host, port), Handler) as server:
+    with http.server.ThreadingHTTPServer((host, port), Handler) as server:
         sys.stderr.write(f"http://{host}:{server.server_port}\n")
         sys.stderr.flush()
         server.serve_forever()

@@ -147,6 +147,12 @@ def test_commands_of_the_runtime_answer_lines_and_http(exported, tmp_path):
             process.kill()
 
 
+def changed(folder, **entries):
+    """Replaces entries of `model.json`."""
+    path = folder / "model.json"
+    path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | entries))
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -157,6 +163,9 @@ def test_commands_of_the_runtime_answer_lines_and_http(exported, tmp_path):
             lambda f: (f / "model.json").write_text(json.dumps({"format": "keras-seq onnx, 9"})),
             "not an export of this version of keras-seq: export it again",
         ),
+        (lambda f: changed(f, task="dance"), "model.json: damaged: KeyError('dance')"),
+        (lambda f: changed(f, search=None), "model.json: damaged: "),
+        (lambda f: changed(f, source={"file": "/etc/x.json"}), "names a file outside of the"),
         (lambda f: (f / "step.onnx").write_bytes(b"\x08"), "step.onnx: cannot be loaded: "),
         (lambda f: (f / "start.onnx").unlink(), "start.onnx: cannot be loaded: "),
         (lambda f: (f / "source.model").write_bytes(b"a"), "source.model: cannot be read: "),
