@@ -49,9 +49,9 @@ def draw_tables(seed, scale, shift):
 
 
 @functools.cache
-def searcher(**options):
+def searcher(vocabulary=VOCABULARY, **options):
     """A compiled search and the model whose table it reads at each call."""
-    model = ChainModel(np.zeros((TABLES, STEPS, STATES, VOCABULARY)))
+    model = ChainModel(np.zeros((TABLES, STEPS, STATES, vocabulary)))
     options = {"max_length": STEPS, "max_length_ratio": 1.0, "max_length_extra": 2} | options
     search = backend.compiled(
         lambda source: beam_search(model, source, **options), model.variables, ranks=[2]
@@ -127,24 +127,34 @@ def test_a_beam_of_1_is_greedy_search(options, rules, drawn):
             assert found.score == pytest.approx(expected.score, abs=1e-4)
 
 
+# A multiple of the SIMD vector size. If rows ended within a vector, the place in the batch would
+# select one of two formulas for a row, and their results differ in the last bit.
+ALIGNED = 16
 # So low that adding any other score is lost in rounding, in float32 and in float64.
 HOPELESS, LOST = -1e9, -(2.0**80)
 
 
 @pytest.mark.parametrize("ruled", [False, True])
-@pytest.mark.parametrize("beam_size", [2, 5])
+# All hypotheses of a batch, 6 or 48, are a remainder or fill whole SIMD vectors, which on some
+# processors differ in the last bit.
+@pytest.mark.parametrize("beam_size", [2, 16])
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), good=st.integers(1, 4))
 def test_ties_go_to_the_earlier_hypothesis_and_then_to_the_lower_id(beam_size, ruled, seed, good):
     """Every state has the same number of equally likely tokens, so most choices are ties."""
     generator = np.random.default_rng(seed)
     likely = generator.permuted(
-        np.broadcast_to(np.arange(VOCABULARY) < good, (TABLES, STEPS, STATES, VOCABULARY)), axis=-1
+        np.broadcast_to(np.arange(ALIGNED) < good, (TABLES, STEPS, STATES, ALIGNED)), axis=-1
     )
     # A rule that never applies selects the other code path of the search.
     rule = {"forbidden_sequences": ((0, 0),)} if ruled else {}
     model, search = searcher(
-        beam_size=beam_size, n_best=2, length_normalization="none", forbidden_tokens=(0,), **rule
+        ALIGNED,
+        beam_size=beam_size,
+        n_best=2,
+        length_normalization="none",
+        forbidden_tokens=(0,),
+        **rule,
     )
     model.tables.assign(np.where(likely, 0.0, HOPELESS).astype("float32"))
     result = search(SOURCES)
@@ -158,11 +168,6 @@ def test_ties_go_to_the_earlier_hypothesis_and_then_to_the_lower_id(beam_size, r
         assert [(one.tokens, one.truncated) for one in results_of(result, row)] == [
             (one.tokens, one.truncated) for one in expected
         ]
-
-
-# A multiple of the SIMD vector size. If rows ended within a vector, the place in the batch would
-# select one of two formulas for a row, and their results differ in the last bit.
-ALIGNED = 16
 
 
 @functools.cache
