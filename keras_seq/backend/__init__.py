@@ -26,6 +26,7 @@ from keras_seq.backend.ops import (
     random_uint16,
     shape,
     sum_of_squares,
+    sum_words,
     top_k,
     word,
 )
@@ -52,6 +53,7 @@ __all__ = [
     "strategy_of_all_replicas",
     "strategy_of_this_replica",
     "sum_of_squares",
+    "sum_words",
     "sync_variables",
     "to_numpy",
     "top_k",

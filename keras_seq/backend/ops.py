@@ -84,6 +84,16 @@ def word(value: Any) -> Any:
     return keras.ops.cast(value, "uint32")
 
 
+def sum_words(words: Any, axis: int) -> Any:
+    """Sums results of `word` along an axis, modulo 2^32."""
+    if name() != "tensorflow":
+        return word(keras.ops.sum(words, axis=axis))
+    import tensorflow as tf
+
+    # LiteRT has no sum of unsigned numbers. The sum of signed ones has the same bits.
+    return tf.bitcast(tf.reduce_sum(tf.bitcast(words, tf.int32), axis), tf.uint32)
+
+
 def random_uint16(like: Any, seed: Any) -> Any:
     """Draws uint16 in the shape of `like`, four from each random number of 64 bits.
 

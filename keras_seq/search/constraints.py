@@ -57,10 +57,8 @@ def constrained_log_probabilities(
 
 
 def _penalized(logits: Any, tokens: Any, penalty: float) -> Any:
-    picked = ops.take_along_axis(logits, tokens, axis=-1)  # (B, K, L)
-    penalized = ops.where(picked > 0, picked / penalty, picked * penalty)
-    # Future steps contain the padding id 0. Its logit must not change.
-    return _scatter(logits, tokens, ops.where(ops.equal(tokens, 0), picked, penalized))
+    penalized = ops.where(logits > 0, logits / penalty, logits * penalty)
+    return ops.where(_occurring(tokens, logits), penalized, logits)
 
 
 def _without_repeated_ngrams(allowed: Any, tokens: Any, step: Any, size: int) -> Any:
@@ -72,8 +70,7 @@ def _without_repeated_ngrams(allowed: Any, tokens: Any, step: Any, size: int) ->
         current = ops.take(tokens, ops.maximum(step - size + 1 + offset, 0), axis=2)  # (B, K)
         matches = ops.logical_and(matches, ops.equal(_shifted(tokens, offset), current[..., None]))
     last = ops.where(matches, _shifted(tokens, size - 1), 0)
-    # Positions without a match only forbid the padding id 0.
-    return _scatter(allowed, last, ops.full(backend.shape(last), NEG_INF))
+    return ops.where(_occurring(last, allowed), NEG_INF, allowed)
 
 
 def _without_sequence(
@@ -93,12 +90,14 @@ def _shifted(tokens: Any, offset: int) -> Any:
     return ops.pad(tokens, [[0, 0], [0, 0], [0, offset]])[..., offset:]
 
 
-def _scatter(values: Any, index: Any, updates: Any) -> Any:
-    """Writes `updates` `(B, K, L)` at `index` `(B, K, L)` of the last axis of `(B, K, V)`."""
+def _occurring(tokens: Any, values: Any) -> Any:
+    """Tests which ids except 0 are in `tokens` `(B, K, L)`; the shape is that of `values`."""
     batch, beam, size = backend.shape(values)
     rows = ops.reshape(ops.arange(batch * beam, dtype="int32"), (batch, beam, 1))
-    flat_index = ops.reshape(rows * size + index, (-1, 1))
-    flat = ops.scatter_update(
-        ops.reshape(values, (-1,)), flat_index, ops.reshape(ops.cast(updates, values.dtype), (-1,))
+    index = ops.reshape(rows * size + tokens, (-1, 1))
+    # Converters of graphs add the updates of equal indices, so only the sign of a mark counts.
+    marks = ops.scatter_update(
+        ops.zeros((batch * beam * size,)), index, ops.ones_like(index[:, 0], dtype="float32")
     )
-    return ops.reshape(flat, (batch, beam, size))
+    is_marked = ops.reshape(marks > 0, (batch, beam, size))
+    return ops.logical_and(is_marked, ops.arange(size) > 0)

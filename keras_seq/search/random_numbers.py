@@ -5,7 +5,7 @@ from typing import Any
 from keras import ops
 
 from keras_seq import backend
-from keras_seq.backend import word
+from keras_seq.backend import sum_words, word
 
 # Shape letters: B batch, S source steps, N samples.
 
@@ -18,7 +18,7 @@ def row_keys(source: Any, seed: Any) -> Any:
     positions = word(ops.arange(backend.shape(source)[1], dtype="int32"))
     mixed = _mix(ids * word(_ODD) + _mix(positions + word(1)))
     masked = ops.where(ops.not_equal(source, 0), mixed, ops.zeros_like(mixed))
-    return _mix(ops.sum(masked, axis=1) + _mix(word(seed)))
+    return _mix(sum_words(masked, axis=1) + _mix(word(seed)))
 
 
 def uniform_numbers(keys: Any, samples: int, step: Any) -> Any:
