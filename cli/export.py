@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from keras_seq_cli.output import emit, notice
-from keras_seq_cli.quiet import import_quietly
+from keras_seq_cli.quiet import import_quietly, without_log_lines
 from keras_seq_cli.search_options import with_search_options
 from keras_seq_cli.shared_options import Ensemble, Which
 
@@ -22,11 +22,11 @@ def export(
         str,
         typer.Argument(
             help="savedmodel: directory of the versions; ctranslate2, onnx: new directory; "
-            "keras: new file, NAME.keras."
+            "litert, keras: new file, NAME.tflite or NAME.keras."
         ),
     ],
     format_: Annotated[
-        Literal["savedmodel", "ctranslate2", "onnx", "keras"],
+        Literal["savedmodel", "ctranslate2", "onnx", "litert", "keras"],
         typer.Option("--format", help="Export format."),
     ] = "savedmodel",
     which: Which = "best",
@@ -42,7 +42,15 @@ def export(
     quantize: Annotated[
         str | None,
         typer.Option(
-            help="Quantization; of onnx: float32 or int8; of ctranslate2 also int16 or float16."
+            help="Quantization; of onnx and litert: float32 or int8; of ctranslate2 also int16 or "
+            "float16."
+        ),
+    ] = None,
+    max_input: Annotated[
+        float | None,
+        typer.Option(
+            help="litert: longest input in tokens, of recordings in seconds; by default that of "
+            "the run."
         ),
     ] = None,
     verify: Annotated[
@@ -59,15 +67,19 @@ def export(
     """Export a run for serving, by default as a SavedModel that maps text to text."""
     from keras_seq.run import Run
 
-    formats: dict[str, tuple[str, ...]] = {name: ("savedmodel", "onnx") for name in search}
+    formats: dict[str, tuple[str, ...]] = {
+        name: ("savedmodel", "onnx", "litert") for name in search
+    }
     if ensemble:
-        formats["ensemble"] = ("savedmodel", "onnx")
+        formats["ensemble"] = ("savedmodel", "onnx", "litert")
     if ids_only:
         formats["ids_only"] = ("savedmodel",)
     if quantize is not None:
-        formats["quantize"] = ("ctranslate2", "onnx")
+        formats["quantize"] = ("ctranslate2", "onnx", "litert")
+    if max_input is not None:
+        formats["max_input"] = ("litert",)
     if verify is not None:
-        formats["verify"] = ("savedmodel", "ctranslate2", "onnx")
+        formats["verify"] = ("savedmodel", "ctranslate2", "onnx", "litert")
     _check_format(format_, formats)
     # Export with TensorFlow, which can load weights that were trained with any backend.
     os.environ["KERAS_BACKEND"] = "tensorflow"
@@ -111,6 +123,21 @@ def export(
             notice=notice,
             **search,
         )
+    elif format_ == "litert":
+        module = import_quietly("keras_seq.serving.litert_model")
+        # The converter explains its errors in many lines; ours is one.
+        with without_log_lines():
+            path = module.export_litert(
+                opened,
+                destination,
+                which=which,
+                ensemble=ensemble or (),
+                quantization=quantize or "float32",
+                max_input=max_input,
+                verify=lines,
+                notice=notice,
+                **search,
+            )
     else:
         path = import_quietly("keras_seq.serving.keras_file").export_keras(
             opened, destination, which=which

@@ -17,6 +17,9 @@ from keras_seq_cli.optional_imports import without_optional_packages
 _LOG_LINE = re.compile(
     rb"[IWE]\d{4} \d\d:\d\d:\d\d[.]|[IWE]0000 00:00:"
     rb"|WARNING: All log messages before absl|To enable the following instructions"
+    # Lines of the converter to LiteRT.
+    rb"|INFO: Created TensorFlow Lite|loc\(|error: failed while converting"
+    rb"|Some ops are not supported|TF Select ops|Details:|\ttf[.]"
 )
 
 

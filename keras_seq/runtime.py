@@ -26,7 +26,7 @@ import sys
 import threading
 import unicodedata
 import wave
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -35,16 +35,20 @@ import numpy as np
 
 __all__ = ["Model", "Output", "RuntimeInputError", "load"]
 
-FORMAT = "keras-seq onnx, format 1"
+FORMAT = "keras-seq onnx, format 2"
 MODEL_FILE = "model.json"
 PAD, UNKNOWN, START, END = range(4)
 # Score of a missing hypothesis: below any real score, and far from the limit of float32.
 _NEG_INF = np.float32(-1e30)
+NO_SCORE = _NEG_INF / 2
 # Number of steps after which the state of a search grows, and rows that are done leave the batch.
 _ROUND = 8
 # Texts are clipped to this many characters per token of the maximum length.
 _CHARACTERS_PER_TOKEN = 50
 _MAX_REQUEST_BYTES = 1 << 20
+# JSON has about 20 bytes a sample.
+_MAX_SOUND_REQUEST_BYTES = 32 << 20
+_MAX_INSTANCES = 1024
 
 
 class RuntimeInputError(ValueError):
@@ -81,22 +85,36 @@ def load(folder: str | os.PathLike[str], *, threads: int | None = None, **search
             setting is unknown.
     """
     folder = Path(folder)
+    if threads is not None:
+        _check_option("threads", threads, {"type": "integer", "minimum": 1, "maximum": 1024})
+    graphs = functools.cache(lambda name: Graph(folder / f"{name}.onnx", threads))
+    return model_of(folder, _MODELS, graphs, search)
+
+
+def model_of(
+    folder: Path, kinds: dict[str, type[Model]], graphs: Graphs, search: dict[str, Any]
+) -> Model:
+    """Returns the model of a directory with `MODEL_FILE`."""
     try:
         stored = json.loads((folder / MODEL_FILE).read_bytes())
     except FileNotFoundError:
-        raise RuntimeInputError(f"{folder}: not an ONNX export, it has no {MODEL_FILE}") from None
-    except (OSError, ValueError) as error:
+        raise RuntimeInputError(f"{folder}: not an export, it has no {MODEL_FILE}") from None
+    except (OSError, ValueError, RecursionError) as error:
         raise RuntimeInputError(f"{folder / MODEL_FILE}: cannot be read: {error}") from None
     if not isinstance(stored, dict) or stored.get("format") != FORMAT:
         raise RuntimeInputError(
             f"{folder}: not an export of this version of keras-seq: export it again"
         )
     try:
-        kind = _MODELS[stored["task"]]
+        kind = kinds[stored["task"]]
         if kind is Recognizer and "search" in stored:
             kind = AttentionRecognizer
-        return kind(folder, stored, threads, search)
-    except (KeyError, TypeError, AttributeError) as error:
+        kept = {"batch_size": stored["batch_size"], **stored.get("search", {})}
+        options = {name: kept[name] for name in stored["options"] if name in kept} | search
+        return kind(folder, stored, graphs, _checked(options, stored["options"]))
+    except RuntimeInputError:
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
         raise RuntimeInputError(f"{folder / MODEL_FILE}: damaged: {error!r}") from None
 
 
@@ -119,6 +137,8 @@ class Vocabulary:
         self._unknown_feature = self._processor.vocab_size()
         for number, name in enumerate(stored.get("features", ())):
             self._features[name] = self._unknown_feature + 1 + number
+        # Fails if the rules or the vocabulary are damaged.
+        self.decode(self.encode(["\u00e4 a\ta"]))
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Returns the ids of each text, without an end token; none for a blank text."""
@@ -146,8 +166,7 @@ class Vocabulary:
         """Normalizes a text, and escapes what has a meaning in SentencePiece."""
         if not text or text.isspace():
             return ""
-        text = re.sub("[\ud800-\udfff]", "\ufffd", text.replace("\n", " ").replace("\r", " "))
-        text = self._canonical(text)
+        text = self._canonical(_valid(text.replace("\n", " ").replace("\r", " ")))
         if not text.isascii():
             if self._form == "nfd":
                 text = unicodedata.normalize("NFD", text)
@@ -201,7 +220,7 @@ class WordPieces:
         path = folder / stored["file"]
         try:
             content = json.loads(path.read_bytes())
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise RuntimeInputError(f"{path}: cannot be read: {error}") from None
         self._lowercase, self._strip = content["lowercase"], content["strip_accents"]
         special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
@@ -213,7 +232,7 @@ class WordPieces:
         """Returns the ids of each text, without an end token; none for a blank text."""
         rows = []
         for text in texts:
-            text = "".join(map(self._separated, re.sub("[\ud800-\udfff]", "\ufffd", text)))
+            text = "".join(map(self._separated, _valid(text)))
             words = [word for word in text.split(" ") if word]
             rows.append([id for word in words for id in self._split(word)])
         return rows
@@ -263,7 +282,14 @@ class WordPieces:
         return ids
 
 
-def _vocabulary(folder: Path, stored: dict[str, Any]) -> Vocabulary | WordPieces:
+def _valid(text: str) -> str:
+    """Replaces lone surrogates, which are not text, by U+FFFD."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def vocabulary(folder: Path, stored: dict[str, Any]) -> Vocabulary | WordPieces:
     if Path(stored["file"]).name != stored["file"]:
         raise RuntimeInputError(f"{folder / MODEL_FILE}: names a file outside of the export")
     return (WordPieces if stored["file"].endswith(".json") else Vocabulary)(folder, stored)
@@ -285,6 +311,7 @@ class Graph:
         except Exception as error:  # onnxruntime has an error class for each cause
             reason = " ".join(str(error).split())[:200]
             raise RuntimeInputError(f"{path}: cannot be loaded: {reason}") from None
+        self._path = path
         self._make = onnxruntime.OrtValue.ortvalue_from_numpy
         self._inputs = [node.name for node in self._session.get_inputs()]
         # An output that takes the place of an input has its name after this prefix.
@@ -303,11 +330,16 @@ class Graph:
         """Runs the graph with numpy arrays or values of onnxruntime; returns the latter."""
         feed = {}
         for name in self._inputs:
+            if name not in inputs:
+                raise RuntimeInputError(f"{self._path}: has an input {name!r}: export it again")
             value = inputs[name]
             feed[name] = self._make(value) if isinstance(value, np.ndarray) else value
         names = list(outputs or self._names)
         wanted = [self._names[name] for name in names]
         return dict(zip(names, self._session.run_with_ort_values(wanted, feed), strict=True))
+
+
+Graphs = Callable[[str], Callable[..., dict[str, Any]]]
 
 
 class Model:
@@ -320,22 +352,20 @@ class Model:
     """
 
     def __init__(
-        self, folder: Path, stored: dict[str, Any], threads: int | None, search: dict[str, Any]
+        self, folder: Path, stored: dict[str, Any], graphs: Graphs, search: dict[str, Any]
     ) -> None:
         self.task: str = stored["task"]
-        self.batch_size: int = stored["batch_size"]
-        self.n_best = 1
+        self.batch_size: int = search.pop("batch_size")
+        self.n_best: int = stored.get("n_best", 1)
         self._max_length: int = stored.get("max_length", 0)
         self._labels: list[str] = stored.get("labels", [])
         if "source" in stored:
-            self._source = _vocabulary(folder, stored["source"])
+            self._source = vocabulary(folder, stored["source"])
         self._whole_words: bool = stored.get("reads_characters", False)
-        self._graph = functools.cache(lambda name: Graph(folder / f"{name}.onnx", threads))
+        self._graph = graphs
         self._prepare(folder, stored, search)
 
     def _prepare(self, folder: Path, stored: dict[str, Any], search: dict[str, Any]) -> None:
-        _check_names(search, {"batch_size"})
-        self.batch_size = search.get("batch_size", self.batch_size)
         self._graph("model")
 
     def __call__(self, inputs: Sequence[Any]) -> list[str]:
@@ -386,7 +416,7 @@ class Classifier(Model):
                 feed["characters"] = _padded_characters(
                     [characters[i] for i in batch], feed["source"].shape
                 )
-            probabilities = self._graph("model")(feed)["probabilities"].numpy()
+            probabilities = _array(self._graph("model")(feed)["probabilities"])
             for i, row in zip(batch, probabilities, strict=True):
                 order = np.argsort(-row, kind="stable")
                 results[i] = [
@@ -434,7 +464,7 @@ class Tagger(Classifier):
             feed = {"source": source, "begins": begins}
             if self._whole_words:
                 feed["characters"] = _padded_characters([pieces[i][2] for i in batch], source.shape)
-            found = self._graph("model")(feed)["tags"].numpy()
+            found = _array(self._graph("model")(feed)["tags"])
             for place, i in enumerate(batch):
                 tags[i] = [self._labels[found[place, begin]] for begin, _ in pieces[i][2]]
         joined: list[list[str]] = [[] for _ in inputs]
@@ -447,14 +477,14 @@ class Generator(Model):
     """Returns up to `n_best` texts for each text, best first; none for a blank text."""
 
     def _prepare(self, folder: Path, stored: dict[str, Any], search: dict[str, Any]) -> None:
-        options = stored["search"]
-        _check_names(search, {*options} - _FIXED | {"batch_size"})
-        self.batch_size = search.pop("batch_size", self.batch_size)
-        self._options = SimpleNamespace(**options | search)
+        self._options = SimpleNamespace(**stored["search"] | search)
+        if self.task == "vae":
+            # A latent code has no length that a limit could be relative to.
+            self._options.max_length_extra = self._options.max_length
         self.n_best = self._options.n_best
         self._target = self._source
         if stored["target"] != stored["source"]:
-            self._target = _vocabulary(folder, stored["target"])
+            self._target = vocabulary(folder, stored["target"])
         self._continues: bool = stored["continues"]
         self._searcher = _Searcher(self._graph, self._options, stored["grows"])
 
@@ -511,24 +541,27 @@ class SoundModel(Model):
     def read(self, line: str) -> np.ndarray:
         try:
             if line.endswith(".npy"):
-                return np.load(line).astype(np.float32)
+                return self.parse(np.load(line))
             with wave.open(line) as file:
-                if file.getsampwidth() != 2 or file.getframerate() != self.sample_rate:
-                    raise RuntimeInputError(
-                        f"{line}: expected 16 bits a sample and {self.sample_rate} samples a second"
-                    )
-                samples = np.frombuffer(file.readframes(file.getnframes()), "<i2")
-                mono = samples.reshape(-1, file.getnchannels()).mean(axis=1)
-                return (mono / 32768).astype(np.float32)
-        except (OSError, EOFError, ValueError, wave.Error) as error:
-            if isinstance(error, RuntimeInputError):
-                raise
-            raise RuntimeInputError(f"{line}: not a WAV file: {error}") from None
+                width, rate = file.getsampwidth(), file.getframerate()
+                channels = file.getnchannels()
+                content = file.readframes(file.getnframes())
+        except (OSError, EOFError, ValueError, TypeError, wave.Error) as error:
+            raise RuntimeInputError(f"{line}: not a recording: {error}") from None
+        if width != 2 or rate != self.sample_rate:
+            raise RuntimeInputError(
+                f"{line}: expected 16 bits a sample and {self.sample_rate} samples a second"
+            )
+        samples = np.frombuffer(content[: len(content) // (2 * channels) * 2 * channels], "<i2")
+        return (samples.reshape(-1, channels).mean(axis=1) / 32768).astype(np.float32)
 
     def parse(self, instance: Any) -> np.ndarray:
-        samples = np.array(instance, np.float32)
-        if samples.ndim != 1 or not np.isfinite(samples).all():
-            raise ValueError("instances: expected lists of samples")
+        samples = np.array(instance)
+        if samples.ndim != 1 or (samples.size and samples.dtype.kind not in "iuf"):
+            raise ValueError("expected a list of samples")
+        samples = samples.astype(np.float32)
+        if not np.isfinite(samples).all():
+            raise ValueError("expected finite samples")
         return samples
 
     def _outputs(
@@ -537,9 +570,10 @@ class SoundModel(Model):
         """Yields the number of each recording, its samples, and its rows of the outputs."""
         arrays = [np.asarray(array, np.float32) for array in recordings]
         for batch in self._batches({i: len(array) for i, array in enumerate(arrays)}):
-            samples, lengths = _padded_samples([arrays[i] for i in batch], silence)
+            rows = [arrays[i] for i in batch]
+            samples, lengths = _padded_samples(rows, self.sample_rate, silence)
             outputs = self._graph("model")({"samples": samples, "lengths": lengths})
-            found = {name: value.numpy() for name, value in outputs.items()}
+            found = {name: _array(value) for name, value in outputs.items()}
             for place, i in enumerate(batch):
                 yield i, lengths[place], {name: rows[place] for name, rows in found.items()}
 
@@ -550,7 +584,7 @@ class Recognizer(SoundModel):
     def run(self, inputs: Sequence[np.ndarray]) -> list[list[Output]]:
         results: list[list[Output]] = [[] for _ in inputs]
         for i, _, found in self._outputs(inputs):
-            kept = [row for row, score in enumerate(found["scores"]) if score > _NEG_INF / 2]
+            kept = [row for row, score in enumerate(found["scores"]) if score > NO_SCORE]
             ids = [found["labels"][row][: found["counts"][row]] for row in kept]
             scores = [float(found["scores"][row]) for row in kept]
             texts = self._source.decode(ids)
@@ -584,8 +618,6 @@ class AttentionRecognizer(SoundModel):
     """Returns the most probable texts of a recording, by a decoder with attention."""
 
     def _prepare(self, folder: Path, stored: dict[str, Any], search: dict[str, Any]) -> None:
-        _check_names(search, {"batch_size", "beam_size", "n_best"})
-        self.batch_size = search.pop("batch_size", self.batch_size)
         self._options = SimpleNamespace(**stored["search"] | search)
         self.n_best = self._options.n_best
         self._searcher = _Searcher(self._graph, self._options, stored["grows"])
@@ -599,7 +631,7 @@ class AttentionRecognizer(SoundModel):
         for batch in self._batches(
             {i: len(array) for i, array in enumerate(arrays) if array.any()}
         ):
-            samples, lengths = _padded_samples([arrays[i] for i in batch])
+            samples, lengths = _padded_samples([arrays[i] for i in batch], self.sample_rate)
             longest = np.full(len(batch), options.max_length)
             rows = _limits(np.full(len(batch), options.min_length), longest, options)
             found = self._searcher({"samples": samples, "lengths": lengths}, rows)
@@ -623,6 +655,12 @@ class _Searcher:
             )
         self._options = options
         self._start, self._step = graph("start"), graph("step")
+        if lacking := {"logits", "values", "tokens"} - {*self._step.outputs}:
+            raise RuntimeInputError(f"step.onnx: damaged: it lacks {', '.join(sorted(lacking))}")
+        if options.coverage_penalty > 0 and "attention" not in self._step.outputs:
+            raise RuntimeInputError(
+                "coverage_penalty: the graphs lack the attention: export with --coverage-penalty"
+            )
         self._grow = graph("grow") if grows else None
 
     def __call__(
@@ -655,13 +693,10 @@ class _Searcher:
                 if self._grow is not None:
                     state |= self._grow({**state, "length": _integer(_ROUND)})
             steps = {"position": _integer(position), "count": _integer(method.candidates)}
-            outputs = self._step({**state, **steps, "token": method.tokens}, names)
-            parents = method.step(position, outputs)
-            for name, value in outputs.items():
-                if name.startswith("state_"):
-                    state[name] = value
-                if name.startswith("state_beam_") and parents is not None:
-                    state[name] = _gather(value.numpy(), parents)
+            steps |= {"token": method.tokens, "parents": method.parents}
+            outputs = self._step({**state, **steps}, names)
+            method.step(position, outputs)
+            state |= {name: x for name, x in outputs.items() if name.startswith("state_")}
             if method.done.all():
                 break
         for row, found in zip(numbers, method.results(), strict=True):
@@ -682,6 +717,8 @@ class _Method:
         self._options, self._rows, self.count = options, rows, count
         batch = len(rows["max_length"])
         self.tokens = np.full((batch, count), options.start_token, np.int32)
+        # The slots of the last step that the hypotheses continue.
+        self.parents = np.tile(np.arange(count, dtype=np.int32), (batch, 1))
         self.done: np.ndarray = np.zeros(batch, bool)
         self._history = np.zeros((batch, count, int(rows["max_length"].max())), np.int32)
         self._totals = np.zeros((batch, count), np.float32)
@@ -760,9 +797,12 @@ class _Beam(_Method):
             or options.repetition_penalty != 1.0
             or "prefix" in rows
         )
-        self._forbidden = sorted({*options.forbidden_tokens})
+        forbidden = sorted({*options.forbidden_tokens})
+        # Indexed by token; the last entry is for all larger ones.
+        table = np.isin(np.arange(max(forbidden, default=-1) + 2), forbidden)
+        self._is_forbidden = lambda tokens: table[np.minimum(tokens, len(table) - 1)]
         # Enough tokens remain after the forbidden ones and an early end token are removed.
-        self.candidates = 1 if self._constrained else self._width + len(self._forbidden) + 1
+        self.candidates = 1 if self._constrained else self._width + len(forbidden) + 1
         self.unread = ("values", "tokens") if self._constrained else ("logits",)
         self._finished = np.zeros((batch, n_best, self._history.shape[2]), np.int32)
         self._finished_scores = np.full((batch, n_best), _NEG_INF)
@@ -770,8 +810,8 @@ class _Beam(_Method):
         self._num_finished = np.zeros(batch, np.int32)
         self._attention: Any = None
 
-    def step(self, position: int, outputs: dict[str, Any]) -> np.ndarray:
-        """Takes one step, and returns the parent `(B, K)` of each hypothesis."""
+    def step(self, position: int, outputs: dict[str, Any]) -> None:
+        """Takes one step. `parents` becomes the slot that each hypothesis had before."""
         options, length = self._options, position + 1
         totals, tokens, parents = self._continuations(position, outputs)
         targets = _gather(self._history, parents)
@@ -791,7 +831,7 @@ class _Beam(_Method):
         live, slots = _largest(np.where(staying, totals, _NEG_INF), self.count)
         limits = self._rows["max_length"]
         bound = live[:, 0] / self._penalty(limits)
-        is_done = (live[:, 0] <= _NEG_INF / 2) | (num_finished >= self._max_finished)
+        is_done = (live[:, 0] <= NO_SCORE) | (num_finished >= self._max_finished)
         is_done |= (scores[:, -1] >= bound) | (length >= limits)
         # Rows that are done no longer change.
         active = ~self.done
@@ -811,7 +851,7 @@ class _Beam(_Method):
             self._attention[active] = new[active]
         self.done = np.logical_or(self.done, is_done)
         self.tokens = _gather(tokens, slots).astype(np.int32)
-        return _gather(parents, slots)
+        self.parents = _gather(parents, slots).astype(np.int32)
 
     def results(self) -> Iterator[list[Hypothesis]]:
         """Yields the N best hypotheses of each row: finished ones first, then live ones."""
@@ -824,7 +864,7 @@ class _Beam(_Method):
                 if length
             ]
             for slot in np.argsort(-live_scores[row], kind="stable"):
-                if self._totals[row, slot] > _NEG_INF / 2:
+                if self._totals[row, slot] > NO_SCORE:
                     history = self._history[row, slot, :limit]
                     found.append((history, live_scores[row, slot], True))
             yield found[: self._options.n_best]
@@ -838,9 +878,9 @@ class _Beam(_Method):
             values, tokens = _largest_of_many(values, self._width)
         else:
             values, tokens = outputs["values"].numpy(), outputs["tokens"].numpy()
-            early = position + 1 < self._rows["min_length"]
-            unwanted = np.isin(tokens, self._forbidden)
-            unwanted |= early[:, None, None] & (tokens == self._options.end_token)
+            unwanted = self._is_forbidden(tokens)
+            if (early := position + 1 < self._rows["min_length"]).any():
+                unwanted |= early[:, None, None] & (tokens == self._options.end_token)
             values = np.where(unwanted, _NEG_INF, values)
         totals = np.maximum(self._totals[..., None] + values, _NEG_INF)
         each = totals.shape[-1]
@@ -857,7 +897,7 @@ class _Beam(_Method):
             return (self.count - np.maximum(num_finished - self._slotless, 0))[:, None]
 
         is_end = tokens == self._options.end_token
-        is_candidate = totals > _NEG_INF / 2
+        is_candidate = totals > NO_SCORE
         fits = np.arange(totals.shape[1]) < free_slots(self._num_finished)
         ending = is_candidate & is_end & fits
         num_finished = self._num_finished + ending.sum(axis=1, dtype=np.int32)
@@ -899,13 +939,13 @@ class _Sampling(_Method):
         totals = np.maximum(self._totals + gains, _NEG_INF)
         self._totals = np.where(self._ended, self._totals, totals)
         self._lengths = np.where(self._ended, self._lengths, length)
-        self._ended = self._ended | ends | (gains <= _NEG_INF / 2)
+        self._ended = self._ended | ends | (gains <= NO_SCORE)
         self._history[:, :, position] = tokens
         self.tokens, self.done = tokens, np.all(self._ended, axis=1)
 
     def results(self) -> Iterator[list[Hypothesis]]:
         """Yields the samples of each row, best score first."""
-        is_sample = self._totals > _NEG_INF / 2
+        is_sample = self._totals > NO_SCORE
         scores = np.where(is_sample, self._totals / self._penalty(self._lengths), _NEG_INF)
         for row, order in enumerate(np.argsort(-scores, axis=1, kind="stable")):
             yield [
@@ -980,11 +1020,14 @@ def _gather(values: np.ndarray, index: np.ndarray) -> np.ndarray:
 
 
 def _padded_samples(
-    arrays: Sequence[np.ndarray], silence: int = 0
+    arrays: Sequence[np.ndarray], least: int, silence: int = 0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Returns recordings with silence after them, padded with zeros, and their lengths."""
+    """Returns recordings with silence after them, padded with zeros, and their lengths.
+
+    The rows have at least `least` samples, because the graphs need a few frames.
+    """
     lengths = np.array([len(array) + silence for array in arrays], np.int32)
-    samples = np.zeros((len(arrays), lengths.max()), np.float32)
+    samples = np.zeros((len(arrays), max(least, lengths.max())), np.float32)
     for row, array in zip(samples, arrays, strict=True):
         row[: len(array)] = array
     return samples, lengths
@@ -1050,8 +1093,6 @@ def _padded_characters(
     return characters
 
 
-# Search settings that belong to the vocabulary of the export.
-_FIXED = {"forbidden_tokens", "forbidden_sequences", "start_token", "end_token", "prefix"}
 _MODELS: dict[str, type[Model]] = {
     "translate": Generator,
     "vae": Generator,
@@ -1063,10 +1104,30 @@ _MODELS: dict[str, type[Model]] = {
 }
 
 
-def _check_names(options: dict[str, Any], known: set[str]) -> None:
-    for name in options:
-        if name not in known:
-            raise RuntimeInputError(f"{name}: unknown, expected one of {', '.join(sorted(known))}")
+def _checked(options: dict[str, Any], schemas: dict[str, Any]) -> dict[str, Any]:
+    """Checks search settings against JSON schemas by name."""
+    for name, value in options.items():
+        if name not in schemas:
+            known = ", ".join(sorted(schemas))
+            raise RuntimeInputError(f"{name}: unknown, expected one of {known}")
+        _check_option(name, value, schemas[name])
+    return options
+
+
+def _check_option(name: str, value: Any, schema: dict[str, Any]) -> None:
+    if "enum" in schema:
+        is_valid, expected = value in schema["enum"], "one of " + ", ".join(schema["enum"])
+    else:
+        kind = int if schema["type"] == "integer" else (int, float)
+        least = schema.get("minimum", schema.get("exclusiveMinimum"))
+        most = schema["maximum"]
+        is_valid = isinstance(value, kind) and not isinstance(value, bool)
+        is_valid = is_valid and least <= value <= most and value != schema.get("exclusiveMinimum")
+        above = " above" if "exclusiveMinimum" in schema else ""
+        article = "an integer" if schema["type"] == "integer" else "a number"
+        expected = f"{article} from{above} {least} to {most}"
+    if not is_valid:
+        raise RuntimeInputError(f"{name}: received {value!r}, expected {expected}")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -1078,15 +1139,42 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--port", type=int, help="serve POST / with {'instances': [...]}")
     parser.add_argument("--host", default="127.0.0.1", help="address to serve at")
     options = parser.parse_args(arguments)
-    try:
+
+    def run() -> None:
         model = load(options.folder, threads=options.threads)
         if options.port is not None:
             serve(model, options.host, options.port)
-        lines = [model.read(line.rstrip("\r\n")) for line in sys.stdin]
-        sys.stdout.writelines(f"{answer}\n" for answer in model(lines))
-    except RuntimeInputError as error:
-        sys.stderr.write(f"runtime: {error}\n")
+        answer_lines(model)
+
+    return guarded("runtime", run)
+
+
+def answer_lines(model: Model) -> None:
+    """Answers each line of stdin with a line on stdout, both in UTF-8."""
+    lines = sys.stdin.buffer.read().decode("utf-8").split("\n")
+    if not lines[-1]:
+        lines.pop()
+    answers = model([model.read(line.removesuffix("\r")) for line in lines])
+    sys.stdout.buffer.writelines(f"{answer}\n".encode() for answer in answers)
+    sys.stdout.buffer.flush()
+
+
+def guarded(name: str, run: Callable[[], None]) -> int:
+    """Runs a command. Returns its exit code; an error is one line on stderr."""
+    try:
+        run()
+    except (RuntimeInputError, UnicodeDecodeError) as error:
+        sys.stderr.write(f"{name}: {error}\n")
         return 2
+    except BrokenPipeError:
+        # Keeps Python from flushing stdout at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except (OSError, OverflowError) as error:
+        sys.stderr.write(f"{name}: {error}\n")
+        return 2
+    except KeyboardInterrupt:
+        return 130
     return 0
 
 
@@ -1097,24 +1185,30 @@ def serve(model: Model, host: str, port: int) -> None:
     after the other, which bounds the memory.
     """
     lock = threading.Lock()
+    limit = _MAX_SOUND_REQUEST_BYTES if isinstance(model, SoundModel) else _MAX_REQUEST_BYTES
 
     class Handler(http.server.BaseHTTPRequestHandler):
         timeout = 30
 
         def do_POST(self) -> None:
             try:
-                size = int(self.headers.get("Content-Length", 0))
-                if not 0 < size <= _MAX_REQUEST_BYTES:
-                    raise ValueError(f"expected a body of at most {_MAX_REQUEST_BYTES:,} bytes")
-                instances = json.loads(self.rfile.read(size))["instances"]
-                if not isinstance(instances, list):
-                    raise ValueError("instances: expected a list")
+                length = self.headers.get("Content-Length", "")
+                if not length.isdecimal() or not 0 < int(length) <= limit:
+                    raise ValueError(f"expected a Content-Length of at most {limit:,} bytes")
+                request = json.loads(self.rfile.read(int(length)))
+                instances = request.get("instances") if isinstance(request, dict) else None
+                if not isinstance(instances, list) or len(instances) > _MAX_INSTANCES:
+                    raise ValueError(f"instances: expected a list of at most {_MAX_INSTANCES:,}")
                 inputs = [model.parse(instance) for instance in instances]
-            except (ValueError, KeyError, TypeError, RecursionError) as error:
+            except (ValueError, TypeError, OverflowError, RecursionError) as error:
                 self._answer(400, {"error": str(error)[:200]})
                 return
-            with lock:
-                rows = model.run(inputs)
+            try:
+                with lock:
+                    rows = model.run(inputs)
+            except Exception as error:  # an answer, whatever happened
+                self._answer(500, {"error": str(error)[:200]})
+                return
             best = [row[0]._asdict() if row else {"text": ""} for row in rows]
             self._answer(200, {"predictions": best})
 

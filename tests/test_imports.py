@@ -59,6 +59,7 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     "storage.checkpoints": ({"storage", "text"}, {"numpy", "ml_dtypes"}),
     # One file, of which each ONNX export has a copy.
     "runtime": (set(), {"numpy", "onnxruntime", "sentencepiece"}),
+    "litert": ({"runtime"}, {"ai_edge_litert", "numpy"}),
     # This part only checks whether JAX is installed and does not import JAX.
     "process": ({"text"}, {"jax", "tensorflow"}),
     # The packages that read recordings are optional.
@@ -104,9 +105,11 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     "training": (ABOVE_RUN | {"callbacks"}, {"keras", "numpy", "tensorboard"}),
     # The export finds version directories with the server's own code.
     "serving": (
-        ABOVE_RUN | {"runtime", "serving.graph_file", "serving.http", "serving.model_export"},
+        ABOVE_RUN
+        | {"litert", "runtime", "serving.graph_file", "serving.http", "serving.model_export"},
         {
             *("keras", "numpy", "ctranslate2", "onnx", "onnxruntime", "tf2onnx"),
+            "ai_edge_litert",
             *("tensorflow", "tensorflow_serving", "tensorflow_text"),
         },
     ),

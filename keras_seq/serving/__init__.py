@@ -10,6 +10,7 @@ _NAMES = {
     "SavedModelTranslator": "keras_seq.serving.saved_model_translator",
     "export_ctranslate2": "keras_seq.serving.ctranslate2_model",
     "export_keras": "keras_seq.serving.keras_file",
+    "export_litert": "keras_seq.serving.litert_model",
     "export_model": "keras_seq.serving.model_export",
     "export_onnx": "keras_seq.serving.onnx_model",
     "export_recognizer": "keras_seq.serving.recognizer_export",
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from .ctranslate2_model import export_ctranslate2 as export_ctranslate2
     from .ctranslate2_translator import CTranslate2Translator as CTranslate2Translator
     from .keras_file import export_keras as export_keras
+    from .litert_model import export_litert as export_litert
     from .model_export import export_model as export_model
     from .onnx_model import export_onnx as export_onnx
     from .recognizer_export import export_recognizer as export_recognizer

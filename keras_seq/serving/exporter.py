@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from keras_seq.serving.onnx_model import OnnxParts
+    from keras_seq.serving.model_graphs import GraphParts
     from keras_seq.serving.signature_module import SignatureModule
 
 
@@ -30,8 +30,21 @@ class Exporter(Protocol):
     def module(self, model: Any) -> SignatureModule:
         """Returns the module to save, built from the model of the run or from an ensemble."""
 
-    def onnx(self, model: Any) -> OnnxParts:
+    def onnx(self, model: Any) -> GraphParts:
         """Returns the parts of an ONNX export of the same model."""
+
+    def longest_input(self, max_input: float | None) -> int:
+        """Returns the longest input, in ids or samples, of an export with fixed shapes.
+
+        `max_input` is in tokens or seconds; None is the maximum of the run. Raises InputError if
+        it is out of bounds.
+        """
+
+    def length(self, one: Any) -> int:
+        """Returns the length of a text or a recording, in ids or samples."""
+
+    def litert(self, model: Any, longest: int) -> GraphParts:
+        """Returns the parts of an export to LiteRT with one graph of fixed shapes."""
 
     def requests(self, texts: Sequence[str]) -> dict[str, list[str]]:
         """Converts texts to the inputs of the signatures of text, by name."""

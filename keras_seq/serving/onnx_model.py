@@ -3,56 +3,28 @@
 from __future__ import annotations
 
 import importlib.metadata
-import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from keras_seq import __version__, runtime
-from keras_seq.inference.search import search_config
+from keras_seq import runtime
 from keras_seq.run import Run
-from keras_seq.run.models import load_ensemble, open_ensemble
-from keras_seq.scoring import bleu
-from keras_seq.serving.http.versions import RECORD_NAME
-from keras_seq.serving.onnx_graphs import OnnxGraph, require_onnx
-from keras_seq.serving.publishing import (
-    check_destination,
-    checkpoint_record,
-    publish_directory,
-)
-from keras_seq.serving.signature_module import require_tensorflow
-from keras_seq.serving.verification import require_equal
-from keras_seq.settings import TASKS, SearchSettings
+from keras_seq.serving.onnx_conversion import require_onnx, save_onnx
+from keras_seq.serving.portable_model import load_portable_model
+from keras_seq.serving.publishing import publish_directory
 from keras_seq.storage import write_file
-from keras_seq.text import FeatureTokenizer, InputError, Tokenizer, WordPieceTokenizer
+from keras_seq.text import InputError
 
-QUANTIZATIONS = ("float32", "int8")
 _PACKAGES = ("numpy", "onnxruntime", "sentencepiece")
 # A proof of thousands of long texts may take minutes.
 _PATIENCE = 3600
-
-
-class OnnxParts(NamedTuple):
-    """What the ONNX export of a task consists of.
-
-    Attributes:
-        graphs: The graphs by name.
-        vocabularies: The vocabulary of texts; for a model that generates text from text, those of
-            source and target; none for a model of recordings that generates no text.
-        settings: Entries of `model.json`, as `keras_seq.runtime` reads them.
-    """
-
-    graphs: Iterable[tuple[str, OnnxGraph]]
-    vocabularies: Sequence[Tokenizer]
-    settings: dict[str, Any]
 
 
 def export_onnx(
@@ -93,100 +65,41 @@ def export_onnx(
         RuntimeError: Keras does not run on TensorFlow.
     """
     report = notice or (lambda line: None)
-    require_tensorflow()
-    if quantization not in QUANTIZATIONS:
-        raise InputError(
-            f"quantization: received {quantization!r}, expected one of {', '.join(QUANTIZATIONS)}"
-        )
     require_onnx()
     destination = Path(destination)
-    run.require_weights(which)
-    check_destination(destination)
-    settings = run.settings.with_search(search)
-    if TASKS[settings.task].reads_sounds and ensemble:
-        raise InputError("a model of recordings has no ensembles")
-    if verify:
-        # A copy from elsewhere has no validation text.
-        run.valid_lines()
-    runs = open_ensemble(run, ensemble, which, notice)
-    model = load_ensemble(runs, which)
-    exporter = TASKS[settings.task].exporter(run, settings)
-    inputs = exporter.inputs()[:verify]
-    expected = exporter.expected(model, inputs) if inputs else []
+    subject = load_portable_model(
+        run,
+        destination,
+        which=which,
+        ensemble=ensemble,
+        quantization=quantization,
+        verify=verify,
+        notice=notice,
+        search=search,
+    )
 
     def write(directory: Path) -> None:
         directory.mkdir()
-        parts: OnnxParts = exporter.onnx(model)
+        parts = subject.exporter.onnx(subject.model)
         names = []
         for name, graph in parts.graphs:
-            graph.save(directory / f"{name}.onnx")
+            save_onnx(graph, directory / f"{name}.onnx")
             names.append(name)
-        write_file(directory / RECORD_NAME, checkpoint_record(runs))
-        _write_settings(directory, settings.task, settings.search.batch_size, parts, names)
+        for name, content in subject.files(parts, grows="grow" in names).items():
+            write_file(directory / name, content)
         shutil.copyfile(runtime.__file__, directory / "runtime.py")
         _write_text_files(directory)
-        if inputs:
-            require_equal(inputs, _answers(directory, inputs), expected)
-            noun = "recordings" if TASKS[settings.task].reads_sounds else "lines of text"
-            report(f"{len(inputs)} validation {noun} come out as the run {exporter.verb} them")
+        if subject.inputs:
+            report(subject.prove(_answers(directory, subject.inputs)))
         if quantization == "int8":
             for name in names:
                 _quantize(directory / f"{name}.onnx")
-            if inputs:
-                references = run.valid_lines()[1][: len(inputs)]
-                translates = settings.task == "translate"
-                report(
-                    _compare(
-                        _answers(directory, inputs), expected, references if translates else ()
-                    )
-                )
+            if subject.inputs:
+                report(subject.compare(_answers(directory, subject.inputs)))
         size = sum(file.stat().st_size for file in directory.iterdir())
         report(f"{size / 1e6:.1f} MB")
 
     return publish_directory(destination, write)
-
-
-def search_settings(search: SearchSettings, tokenizer: Tokenizer) -> dict[str, Any]:
-    """Returns the search settings as `keras_seq.runtime` reads them, with ids instead of text."""
-    config = search_config(search, tokenizer)
-    prefix = tokenizer.encode([search.prefix])[0] if search.prefix else []
-    return {**asdict(config), "method": search.method, "prefix": prefix}
-
-
-def _write_settings(
-    directory: Path, task: str, batch_size: int, parts: OnnxParts, names: Sequence[str]
-) -> None:
-    stored: dict[str, Any] = {
-        "format": runtime.FORMAT,
-        "keras_seq": __version__,
-        "task": task,
-        "batch_size": batch_size,
-        "grows": "grow" in names,
-        **parts.settings,
-    }
-    for name, vocabulary in zip(("source", "target"), parts.vocabularies, strict=False):
-        # A joint vocabulary is stored once.
-        is_joint = name == "target" and vocabulary is parts.vocabularies[0]
-        stored[name] = (
-            stored["source"] if is_joint else _write_vocabulary(directory, name, vocabulary)
-        )
-    content = json.dumps(stored, ensure_ascii=False, indent=1) + "\n"
-    write_file(directory / runtime.MODEL_FILE, content.encode("utf-8", "surrogatepass"))
-
-
-def _write_vocabulary(directory: Path, name: str, tokenizer: Tokenizer) -> dict[str, Any]:
-    if isinstance(tokenizer, WordPieceTokenizer):
-        write_file(directory / f"{name}.json", tokenizer.to_bytes())
-        return {"file": f"{name}.json"}
-    stored: dict[str, Any] = {"file": f"{name}.model"}
-    if isinstance(tokenizer, FeatureTokenizer):
-        stored["features"] = list(tokenizer.features.names)
-        stored["feature_separator"] = tokenizer.separator
-        tokenizer = tokenizer.source
-    rules = tokenizer.rules
-    stored |= {"form": rules.form, "lowercase": rules.lowercase, "separator": rules.separator}
-    write_file(directory / stored["file"], tokenizer.to_bytes())
-    return stored
 
 
 def _answers(directory: Path, inputs: Sequence[Any]) -> list[str]:
@@ -222,17 +135,6 @@ def _quantize(path: Path) -> None:
     smaller = path.with_suffix(".int8")
     quantize_dynamic(path, smaller, weight_type=QuantType.QInt8)
     smaller.replace(path)
-
-
-def _compare(outputs: Sequence[str], expected: Sequence[str], references: Sequence[str]) -> str:
-    different = sum(a != b for a, b in zip(expected, outputs, strict=True))
-    if not references:
-        return f"int8: {different} of {len(outputs)} lines differ"
-    before, after = (bleu(lines, [references]).value for lines in (expected, outputs))
-    return (
-        f"int8: BLEU {after:.2f} on them, {after - before:+.2f} against {before:.2f}; "
-        f"{different} lines differ"
-    )
 
 
 def _write_text_files(directory: Path) -> None:

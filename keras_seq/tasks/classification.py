@@ -154,11 +154,11 @@ class ClassificationExporter(LabelExporter):
         temperature = temperature_of(self._run)
         return self._module(model, functools.partial(label_signatures, temperature=temperature))
 
-    def onnx(self, model: Any) -> Any:
+    def graph(self, model: Any) -> Any:
         from keras_seq.inference.classifier import temperature_of
-        from keras_seq.serving.onnx_graphs import label_graph
+        from keras_seq.serving.model_graphs import label_graph
 
-        return self._onnx(label_graph(model, temperature_of(self._run)))
+        return label_graph(model, temperature_of(self._run))
 
     def describe(self) -> str:
         characters = f" {CHARACTERS_MEANING}" if self._reads_characters else ""

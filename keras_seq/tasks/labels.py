@@ -206,13 +206,26 @@ class LabelExporter(TextExporter):
         )
         return SignatureModule(model, functions)
 
-    def _onnx(self, graph: Any) -> Any:
-        from keras_seq.serving.onnx_model import OnnxParts
+    def graph(self, model: Any) -> Any:
+        """Returns the graph of the model."""
+        raise NotImplementedError
+
+    def onnx(self, model: Any) -> Any:
+        return self._parts(self.graph(model), self.limit)
+
+    def litert(self, model: Any, longest: int) -> Any:
+        from keras_seq.serving.model_graphs import with_fixed_shapes
+
+        # One more for the end token.
+        return self._parts(with_fixed_shapes(self.graph(model), longest + 1), longest)
+
+    def _parts(self, graph: Any, longest: int) -> Any:
+        from keras_seq.serving.model_graphs import GraphParts
 
         run = self._run
         settings = {
-            "max_length": self.limit,
+            "max_length": longest,
             "labels": list(run.labels.names),
             "reads_characters": self._reads_characters,
         }
-        return OnnxParts([("model", graph)], [run.source_tokenizer], settings)
+        return GraphParts([("model", graph)], [run.source_tokenizer], settings)

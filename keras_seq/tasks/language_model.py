@@ -186,6 +186,10 @@ class GenerationExporter(TranslationExporter):
 
         return Generator(model, self._run.target_tokenizer, self._settings.search)(texts)
 
+    def longest_input(self, max_input: float | None) -> int:
+        # Leaves room for a token after the prompt.
+        return min(super().longest_input(max_input), self.limit - 1)
+
     def module(self, model: Any) -> Any:
         from keras_seq.serving.search_signatures import generation_signatures
         from keras_seq.serving.signature_module import SignatureModule

@@ -83,6 +83,20 @@ class SoundExporter:
 
         return validation_sounds(self._run, _PROVED) if self._run.has_valid_lines else []
 
+    def longest_input(self, max_input: float | None) -> int:
+        data = self._settings.data
+        if max_input is None:
+            max_input = data.max_seconds
+        if not 0 < max_input <= data.max_seconds:
+            raise InputError(
+                f"max_input: received {max_input:g}, expected at most {data.max_seconds:g} "
+                "seconds, the maximum of the run"
+            )
+        return max(1, round(max_input * sample_rate(self._settings)))
+
+    def length(self, recording: Any) -> int:
+        return len(recording)
+
 
 def sample_rate(settings: Settings) -> int:
     """Returns the sampling rate of a prepared run."""

@@ -103,18 +103,42 @@ class SpeechExporter(SoundExporter):
         return Recognizer.of_run(self._run, model, self._settings.search)(recordings)
 
     def onnx(self, model: Any) -> Any:
-        from keras_seq.inference.sound_search import is_attentional, make_sound_search
-        from keras_seq.serving.onnx_graphs import recognition_graph, search_graphs
-        from keras_seq.serving.onnx_model import OnnxParts, search_settings
+        from keras_seq.inference.sound_search import is_attentional
+        from keras_seq.serving.model_graphs import GraphParts, search_graphs
+        from keras_seq.serving.portable_model import search_options, search_settings
 
         search, tokenizer = self._settings.search, self._run.target_tokenizer
-        settings: dict[str, Any] = {"sample_rate": self._settings.data.sample_rate}
+        settings: dict[str, Any] = {
+            "sample_rate": self._settings.data.sample_rate,
+            "n_best": search.n_best,
+        }
         if is_attentional(model):
             settings["search"] = search_settings(search, tokenizer)
-            return OnnxParts(search_graphs(model, sounds=True), [tokenizer], settings)
+            settings["options"] = search_options("batch_size", "beam_size", "n_best")
+            return GraphParts(search_graphs(model, sounds=True), [tokenizer], settings)
+        return GraphParts([("model", self._recognition(model))], [tokenizer], settings)
+
+    def litert(self, model: Any, longest: int) -> Any:
+        from keras_seq.serving.model_graphs import GraphParts, with_fixed_shapes
+
+        graph = with_fixed_shapes(self._recognition(model), longest)
+        settings = {
+            "sample_rate": self._settings.data.sample_rate,
+            "n_best": self._settings.search.n_best,
+            "max_samples": longest,
+        }
+        return GraphParts([("model", graph)], [self._run.target_tokenizer], settings)
+
+    def _recognition(self, model: Any) -> Any:
+        """Returns the graph of the whole search."""
+        from keras_seq.inference.sound_search import make_sound_search
+        from keras_seq.serving.model_graphs import recognition_graph
+
+        search, tokenizer = self._settings.search, self._run.target_tokenizer
         beam_size = search.beam_size if search.beam_size > 1 else None
-        find = make_sound_search(model, tokenizer, beam_size, search.n_best, search)
-        return OnnxParts([("model", recognition_graph(find))], [tokenizer], settings)
+        return recognition_graph(
+            make_sound_search(model, tokenizer, beam_size, search.n_best, search)
+        )
 
 
 class SpeechEvaluation(PlainEvaluation):

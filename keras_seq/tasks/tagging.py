@@ -141,11 +141,11 @@ class TaggingExporter(LabelExporter):
         penalty = outside_penalty_of(self._run)
         return self._module(model, functools.partial(tag_signatures, outside_penalty=penalty))
 
-    def onnx(self, model: Any) -> Any:
+    def graph(self, model: Any) -> Any:
         from keras_seq.inference.tagger import outside_penalty_of
-        from keras_seq.serving.onnx_graphs import tag_graph
+        from keras_seq.serving.model_graphs import tag_graph
 
-        return self._onnx(tag_graph(model, self._run.labels, outside_penalty_of(self._run)))
+        return tag_graph(model, self._run.labels, outside_penalty_of(self._run))
 
     def encode(self, texts: Sequence[str]) -> dict[str, list[Any]]:
         rows = self._words(texts)

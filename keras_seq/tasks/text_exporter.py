@@ -6,7 +6,7 @@ from typing import Any
 from keras_seq.inference.predictor import CHARACTERS_PER_TOKEN
 from keras_seq.run import Run
 from keras_seq.settings import Settings
-from keras_seq.text import FeatureTokenizer, split_features
+from keras_seq.text import FeatureTokenizer, InputError, split_features
 
 
 class TextExporter:
@@ -33,3 +33,16 @@ class TextExporter:
 
     def encode(self, texts: Sequence[str]) -> dict[str, list[Any]]:
         return {"ids": [list(row) for row in self._run.source_tokenizer.encode(list(texts))]}
+
+    def longest_input(self, max_input: float | None) -> int:
+        if max_input is None:
+            return self.limit
+        if not 1 <= max_input <= self.limit:
+            raise InputError(
+                f"max_input: received {max_input:g}, expected 1 to {self.limit} tokens, the "
+                "maximum of the run"
+            )
+        return int(max_input)
+
+    def length(self, text: str) -> int:
+        return len(self.encode([text])["ids"][0])

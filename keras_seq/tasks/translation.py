@@ -195,6 +195,10 @@ class TranslationExporter(TextExporter):
     verb = "translates"
     # True if outputs begin with the input.
     continues = False
+    # Search settings that a client may replace, if the search is not part of the graph.
+    _options: tuple[str, ...] = tuple(
+        name for name in SearchSettings.model_fields if name not in ("forbidden", "prefix")
+    )
 
     def expected(self, model: Any, texts: Sequence[str]) -> list[str]:
         from keras_seq.inference.translator import Translator
@@ -216,18 +220,39 @@ class TranslationExporter(TextExporter):
         return SignatureModule(model, functions)
 
     def onnx(self, model: Any) -> Any:
-        from keras_seq.serving.onnx_graphs import search_graphs
-        from keras_seq.serving.onnx_model import OnnxParts, search_settings
+        from keras_seq.serving.model_graphs import GraphParts, search_graphs
+        from keras_seq.serving.portable_model import search_options, search_settings
 
         run, search = self._run, self._settings.search
-        return OnnxParts(
+        return GraphParts(
             search_graphs(model, attention=search.coverage_penalty > 0),
             (run.source_tokenizer, run.target_tokenizer),
             {
                 "max_length": self.limit,
                 "search": search_settings(search, run.target_tokenizer),
+                "options": search_options(*self._options),
+                "n_best": search.n_best,
                 "continues": self.continues,
             },
+        )
+
+    def litert(self, model: Any, longest: int) -> Any:
+        from keras_seq.inference.search import make_search
+        from keras_seq.serving.model_graphs import (
+            GraphParts,
+            generation_graph,
+            with_fixed_shapes,
+        )
+
+        run, search = self._run, self._settings.search
+        find = make_search(model, search, run.target_tokenizer)
+        graph = generation_graph(find, continues=self.continues)
+        # One more for the end token, which prompts lack.
+        fixed = with_fixed_shapes(graph, longest + (not self.continues))
+        return GraphParts(
+            [("model", fixed)],
+            (run.source_tokenizer, run.target_tokenizer),
+            {"max_length": longest, "n_best": search.n_best, "continues": self.continues},
         )
 
     def decode(self, answers: list[Any]) -> list[str]:

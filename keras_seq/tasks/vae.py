@@ -9,6 +9,7 @@ from keras_seq.run import Run
 from keras_seq.settings import Settings
 from keras_seq.tasks.task import PlainEvaluation, Task
 from keras_seq.tasks.translation import TranslationExporter, searched
+from keras_seq.text import InputError
 
 if TYPE_CHECKING:
     from keras_seq.training.validator import Batches, Report
@@ -107,10 +108,21 @@ class ReconstructionExporter(TranslationExporter):
 
     outputs: tuple[str, ...] = ("text", "score", "truncated")
     verb = "writes"
+    _options = tuple(
+        name
+        for name in TranslationExporter._options
+        if name not in ("method", "temperature", "top_k", "top_p", "seed")
+        and not name.endswith(("_ratio", "_extra"))
+    )
 
     def __init__(self, run: Run, settings: Settings) -> None:
-        # Length limits relative to the source do not apply to a latent code.
         search = settings.search
+        if search.method == "sampling":
+            raise InputError(
+                "search.method: received sampling, expected beam: an export reads texts, and the "
+                "samples of an autoencoder depend on the latent code"
+            )
+        # Length limits relative to the source do not apply to a latent code.
         longest = {"max_length_ratio": 0.0, "max_length_extra": search.max_length}
         search = search.model_copy(update={"min_length_ratio": 0.0, **longest})
         super().__init__(run, settings.model_copy(update={"search": search}))

@@ -10,7 +10,7 @@ from keras_seq.run import Run
 from keras_seq.settings import Settings
 from keras_seq.tasks.sounds import SoundExporter, SoundTask, refused_settings, sample_rate
 from keras_seq.tasks.task import PlainEvaluation, make_model
-from keras_seq.text import FIRST_WORD, Tokenizer
+from keras_seq.text import FIRST_WORD, InputError, Tokenizer
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from keras_seq.evaluation.values import TestSet
     from keras_seq.tasks.task import Read, TestResult
     from keras_seq.training.validator import Batches, Report
+
+
+# Frames that an export with fixed shapes reads at a time.
+_FRAMES_OF_A_PIECE = 10
 
 
 class WakeWord(SoundTask):
@@ -137,19 +141,29 @@ class DetectionExporter(SoundExporter):
         return [shown_detections(found) for found in detector.detect(recordings)]
 
     def onnx(self, model: Any) -> Any:
+        from keras_seq.serving.model_graphs import GraphParts, detection_graph
+
+        return GraphParts([("model", detection_graph(model))], [], self._constants(model))
+
+    def longest_input(self, max_input: float | None) -> int:
+        if max_input is not None:
+            raise InputError("max_input: a detector reads streams of any length")
+        return super().longest_input(None)
+
+    def litert(self, model: Any, longest: int) -> Any:
+        from keras_seq.serving.model_graphs import GraphParts, stream_graph
+
+        settings = self._constants(model)
+        size = _FRAMES_OF_A_PIECE * settings["frame_step"]
+        graph = stream_graph(model, size)
+        return GraphParts([("model", graph)], [], settings | {"piece_samples": size})
+
+    def _constants(self, model: Any) -> dict[str, Any]:
         from keras_seq.inference.wake_words import WakeWordDetector
-        from keras_seq.serving.onnx_graphs import detection_graph
-        from keras_seq.serving.onnx_model import OnnxParts
 
         detector = WakeWordDetector.of_run(self._run, model, self._settings.search)
-        settings = {
-            "labels": detector.words,
-            **{
-                name: getattr(detector, name)
-                for name in ("sample_rate", "frame_step", "hold", "threshold")
-            },
-        }
-        return OnnxParts([("model", detection_graph(model))], [], settings)
+        names = ("sample_rate", "frame_step", "hold", "threshold")
+        return {"labels": detector.words} | {name: getattr(detector, name) for name in names}
 
 
 def _section(settings: Settings) -> Any:

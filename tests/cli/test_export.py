@@ -52,7 +52,7 @@ def test_exported_keras_file_loads_as_the_same_model(tiny_run, tmp_path, keras_s
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--format", "pdf"], "'pdf' is not one of 'savedmodel', 'ctranslate2', 'onnx', 'keras'"),
+        (["--format", "pdf"], "'pdf' is not one of 'savedmodel', 'ctranslate2', 'onnx', 'litert'"),
         (["--quantize", "int8"], "--quantize: not for --format savedmodel"),
         (
             ["--format", "keras", "--beam-size", "2", "--verify", "1"],

@@ -7,9 +7,9 @@ import pytest
 from serving.test_saved_model import Served
 
 import keras_seq
-from keras_seq import runtime
+from keras_seq import litert, runtime
 from keras_seq.run import Run
-from keras_seq.serving import export_onnx, export_saved_model
+from keras_seq.serving import export_litert, export_onnx, export_saved_model
 
 pytestmark = pytest.mark.slow
 
@@ -69,13 +69,17 @@ def test_exported_model_continues_prompts_as_the_run_does(both):
     assert first["text"].tolist() == answer["text"][:, 0].tolist()
 
 
-def test_onnx_export_continues_prompts_as_the_run_does(both, run, tmp_path):
+def test_other_exports_continue_prompts_as_the_run_does(both, run, tmp_path):
     generator, _, _ = both
-    folder = export_onnx(Run.open(run), tmp_path / "onnx", verify=5, **SEARCHES["drawn"])
-    found = runtime.load(folder).run(PROMPTS)
-    for row, expected in zip(found, generator.generate(PROMPTS[:-1]), strict=False):
-        assert [one.text for one in row] == [one.text for one in expected]
-    assert all(one.truncated and one.text.startswith(("c " * 19).strip()) for one in found[-1])
+    options = {"verify": 5, **SEARCHES["drawn"]}
+    for model in (
+        runtime.load(export_onnx(Run.open(run), tmp_path / "onnx", **options)),
+        litert.load(export_litert(Run.open(run), tmp_path / "model.tflite", **options)),
+    ):
+        found = model.run(PROMPTS)
+        for row, expected in zip(found, generator.generate(PROMPTS[:-1]), strict=False):
+            assert [one.text for one in row] == [one.text for one in expected]
+        assert all(one.truncated and one.text.startswith(("c " * 19).strip()) for one in found[-1])
 
 
 def test_too_long_prompt_is_truncated(both):

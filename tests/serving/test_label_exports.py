@@ -8,9 +8,9 @@ from label_runs import label_settings, labeled_lines, tagged_lines
 from serving.test_saved_model import Served
 
 import keras_seq
-from keras_seq import runtime
+from keras_seq import litert, runtime
 from keras_seq.run import Run
-from keras_seq.serving import export_onnx, export_saved_model
+from keras_seq.serving import export_litert, export_onnx, export_saved_model
 from keras_seq.settings import load_settings
 from keras_seq.text import EOS_ID, word_tokens
 
@@ -87,8 +87,13 @@ def test_classifier_of_words_and_their_characters_is_exported(tmp_path):
         answer["probability"], [one.probability for one in expected], atol=1e-5
     )
     assert answer["truncated"].tolist() == [one.truncated for one in expected]
-    found = runtime.load(export_onnx(Run.open(tmp_path / "run"), tmp_path / "onnx")).run(texts)
-    assert [row[0][::2] for row in found] == [(one.label, one.truncated) for one in expected]
+    run = Run.open(tmp_path / "run")
+    for model in (
+        runtime.load(export_onnx(run, tmp_path / "onnx")),
+        litert.load(export_litert(run, tmp_path / "model.tflite")),
+    ):
+        found = model.run(texts)
+        assert [row[0][::2] for row in found] == [(one.label, one.truncated) for one in expected]
     rows = word_tokens(Run.open(tmp_path / "run").source_tokenizer, texts[:10], whole_words=True)
     width = max(len(row.ids) for row in rows)
     ids, characters = np.zeros((10, width), "int32"), np.zeros((10, width, 16), "int32")
@@ -101,24 +106,29 @@ def test_classifier_of_words_and_their_characters_is_exported(tmp_path):
     )
 
 
-def test_labels_of_the_onnx_export_equal_those_of_the_run(classifier, classifier_run, tmp_path):
+def test_labels_of_other_exports_equal_those_of_the_run(classifier, classifier_run, tmp_path):
     folder = export_onnx(Run.open(classifier_run), tmp_path / "onnx", verify=5)
+    file = export_litert(Run.open(classifier_run), tmp_path / "model.tflite", verify=5)
     texts = [text for text, _ in labeled_lines(10, 8)] + AWKWARD
-    found = runtime.load(folder, batch_size=4).run(texts)
-    for row, one in zip(found, classifier[0].classify(texts), strict=True):
-        assert [output.text for output in row] == [label for label, _ in one.ranked]
-        assert [output.score for output in row] == pytest.approx(
-            [probability for _, probability in one.ranked], abs=1e-5
-        )
-        assert row[0].truncated == one.truncated
+    expected = classifier[0].classify(texts)
+    for model in (runtime.load(folder, batch_size=4), litert.load(file)):
+        for row, one in zip(model.run(texts), expected, strict=True):
+            assert [output.text for output in row] == [label for label, _ in one.ranked]
+            assert [output.score for output in row] == pytest.approx(
+                [probability for _, probability in one.ranked], abs=1e-5
+            )
+            assert row[0].truncated == one.truncated
 
 
-def test_tags_of_the_onnx_export_equal_those_of_the_run(tagger, tmp_path):
+def test_tags_of_other_exports_equal_those_of_the_run(tagger, tmp_path):
     run = tmp_path / "run"
     shutil.copytree(tagger[0].path, run)
     folder = export_onnx(Run.open(run), tmp_path / "onnx", verify=5)
     texts = [text for text, _ in tagged_lines(10, 8)] + AWKWARD
-    assert runtime.load(folder)(texts) == tagger[0](texts)
+    file = export_litert(Run.open(run), tmp_path / "model.tflite", verify=5)
+    expected = tagger[0](texts)
+    assert runtime.load(folder)(texts) == expected
+    assert litert.load(file)(texts) == expected
 
 
 def test_ranked_signature_lists_all_labels_by_probability(classifier):

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -18,7 +19,8 @@ from keras_seq import runtime
 from keras_seq.inference.translator import Translator
 from keras_seq.run import Run
 from keras_seq.serving import export_onnx
-from keras_seq.serving.onnx_graphs import OnnxGraph
+from keras_seq.serving.model_graphs import ModelGraph
+from keras_seq.serving.onnx_conversion import save_onnx
 from keras_seq.text import InputError
 
 pytestmark = pytest.mark.slow
@@ -74,8 +76,10 @@ def test_exported_directory_is_complete_and_its_readme_code_runs(learned, export
 
 def test_translations_and_scores_equal_those_of_the_run(learned, exported):
     model = runtime.load(exported[0])
-    expected = Translator.load(learned.path).translate([*SOURCES, "", "das ähm"])
-    found = model.run([*SOURCES, "", "das ähm"])
+    # A pair of surrogates is one character; a single one is none.
+    lines = [*SOURCES, "", "das ähm", "das \ud83d\ude00", "\ud83d das"]
+    expected = Translator.load(learned.path).translate(lines)
+    found = model.run(lines)
     assert [[one.text for one in row] for row in found] == [
         [one.text for one in row] for row in expected
     ]
@@ -139,12 +143,47 @@ def test_commands_of_the_runtime_answer_lines_and_http(exported, tmp_path):
             found = answer.json()["predictions"]
             assert [one["text"] for one in found] == [TARGETS[0], ""]
             assert found[0]["truncated"] is False and found[0]["score"] <= 0
-            for wrong in ({"instances": "a"}, {"instances": [1]}, {}, []):
+            for wrong in (
+                {"instances": "a"},
+                {"instances": [1]},
+                {},
+                [],
+                {"instances": [""] * 1025},
+            ):
                 assert httpx.post(url, json=wrong).status_code == 400
+            many = (part for part in [b"{}"])
+            assert "Content-Length" in httpx.post(url, content=many).json()["error"]
             assert httpx.post(url, content=b"{").status_code == 400
             assert httpx.post(url, content=b"").status_code == 400
+            taken = subprocess.run(
+                [sys.executable, folder / "runtime.py", "--port", url.rpartition(":")[2]],
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert (taken.returncode, taken.stderr.count("\n")) == (2, 1)
+            process.send_signal(signal.SIGINT)
+            assert process.wait(30) == 130
+            assert process.stderr.read().count("Traceback") == 0
         finally:
             process.kill()
+
+
+def test_lines_are_read_and_written_in_utf_8_in_any_locale(exported):
+    def answers(content):
+        return subprocess.run(
+            [sys.executable, exported[0] / "runtime.py"],
+            input=content,
+            capture_output=True,
+            env={**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+            check=False,
+        )
+
+    right = answers("".join(f"{line}\r\n" for line in SOURCES).encode())
+    assert right.stdout.decode().split("\n") == [*TARGETS, ""]
+    wrong = answers(b"das\n\xff\n")
+    assert (wrong.returncode, wrong.stdout) == (2, b"")
+    assert wrong.stderr.startswith(b"runtime: 'utf-8' codec") and wrong.stderr.count(b"\n") == 1
 
 
 def changed(folder, **entries):
@@ -153,17 +192,37 @@ def changed(folder, **entries):
     path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | entries))
 
 
+def changed_part(folder, part, **entries):
+    """Replaces entries of a part of `model.json`."""
+    stored = json.loads((folder / "model.json").read_text(encoding="utf-8"))
+    changed(folder, **{part: stored[part] | entries})
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda f: (f / "model.json").unlink(), "not an ONNX export, it has no model.json"),
+        (lambda f: (f / "model.json").unlink(), "not an export, it has no model.json"),
         (lambda f: (f / "model.json").write_text("{"), "model.json: cannot be read: "),
         (lambda f: (f / "model.json").write_text("[]"), "not an export of this version of keras"),
         (
             lambda f: (f / "model.json").write_text(json.dumps({"format": "keras-seq onnx, 9"})),
             "not an export of this version of keras-seq: export it again",
         ),
+        (lambda f: (f / "model.json").write_text("[" * 200_000), "model.json: cannot be read: "),
+        (lambda f: changed(f, format="keras-seq onnx, format 1"), "export it again"),
         (lambda f: changed(f, task="dance"), "model.json: damaged: KeyError('dance')"),
+        (lambda f: changed(f, batch_size="many"), "batch_size: received 'many', expected an int"),
+        (
+            lambda f: changed_part(f, "search", alpha=None),
+            "alpha: received None, expected a num",
+        ),
+        (lambda f: changed_part(f, "source", form="x"), "model.json: damaged: KeyError('x')"),
+        (lambda f: changed_part(f, "source", separator=3), "model.json: damaged: "),
+        (
+            lambda f: shutil.copy(f / "start.onnx", f / "step.onnx"),
+            "step.onnx: damaged: it lacks logits, tokens, values",
+        ),
+        (lambda f: (f / "source.model").write_bytes(b""), "model.json: damaged: RuntimeError("),
         (lambda f: changed(f, search=None), "model.json: damaged: "),
         (lambda f: changed(f, source={"file": "/etc/x.json"}), "names a file outside of the"),
         (lambda f: (f / "step.onnx").write_bytes(b"\x08"), "step.onnx: cannot be loaded: "),
@@ -182,8 +241,20 @@ def test_damaged_export_is_one_clear_line(exported, tmp_path, keras_seq_command,
 
 
 def test_unknown_and_contradicting_search_settings_are_refused(exported):
-    with pytest.raises(runtime.RuntimeInputError, match="beam: unknown, expected one of alpha"):
-        runtime.load(exported[0], beam=3)
+    for options, message in (
+        ({"beam": 3}, "beam: unknown, expected one of alpha"),
+        ({"prefix": "das"}, "prefix: unknown"),
+        ({"beam_size": 0}, "beam_size: received 0, expected an integer from 1 to 1000"),
+        ({"beam_size": 2.0}, "beam_size: received 2.0, expected an integer"),
+        ({"n_best": True}, "n_best: received True, expected an integer"),
+        ({"method": "foo"}, "method: received 'foo', expected one of beam, sampling"),
+        ({"top_p": 0}, "top_p: received 0, expected a number from above 0 to 1"),
+        ({"batch_size": -3}, "batch_size: received -3, expected an integer from 1"),
+        ({"threads": "x"}, "threads: received 'x', expected an integer from 1"),
+        ({"coverage_penalty": 0.2}, "export with --coverage-penalty"),
+    ):
+        with pytest.raises(runtime.RuntimeInputError, match=re.escape(message)):
+            runtime.load(exported[0], **options)
     with pytest.raises(runtime.RuntimeInputError, match="expected at most the beam size, 5"):
         runtime.load(exported[0], n_best=9)
     with pytest.raises(TypeError, match="not one string"):
@@ -216,9 +287,9 @@ def test_export_that_answers_otherwise_is_not_published(learned, tmp_path, monke
 def test_operation_without_onnx_form_is_one_clear_line(tmp_path):
     import tensorflow as tf
 
-    graph = OnnxGraph(lambda x: {"out": tf.bitcast(x, tf.int32)}, {"x": ([None], tf.float32)})
+    graph = ModelGraph(lambda x: {"out": tf.bitcast(x, tf.int32)}, {"x": ([None], tf.float32)})
     with pytest.raises(InputError, match=r"^a.onnx: an operation of the model has no ONNX form"):
-        graph.save(tmp_path / "a.onnx")
+        save_onnx(graph, tmp_path / "a.onnx")
 
 
 def test_what_cannot_be_exported_is_said_before_anything_is_written(

@@ -2,7 +2,7 @@
 
 The SavedModel runs through TensorFlow's C API in a process without any package, like a stock model
 server that has only the operations of `keras_seq.serving.graph_file.operations`. The ONNX export
-runs in `keras_seq.runtime`.
+runs in `keras_seq.runtime`, the one for LiteRT in `keras_seq.litert`.
 """
 
 from typing import NamedTuple
@@ -12,7 +12,7 @@ import pytest
 from stock_server import StockProcess, Tensor
 
 import keras_seq
-from keras_seq import runtime
+from keras_seq import litert, runtime
 from keras_seq.text.dates import date_pairs
 
 pytestmark = [
@@ -112,13 +112,19 @@ def test_search_options_work_equally_in_python_command_and_export(
         for one, score in zip(found, answer["score"].rows()[row], strict=False):
             assert score == pytest.approx(one.score, abs=1e-4)
 
-    exported = keras_seq_command(
-        "export", run, tmp_path / "onnx", "--format=onnx", "--verify=0", *arguments(options)
-    )
-    assert exported.code == 0, exported.err
-    outputs = runtime.load(tmp_path / "onnx").run(LINES)
-    for row, found in zip(outputs, expected, strict=True):
-        assert [(one.text, one.truncated) for one in row] == [
-            (one.text, one.truncated) for one in found
-        ]
-        assert [one.score for one in row] == pytest.approx([one.score for one in found], abs=1e-4)
+    loaded = []
+    for kind, load in (("onnx", runtime.load), ("litert", litert.load)):
+        path = tmp_path / f"{kind}.tflite"
+        exported = keras_seq_command(
+            "export", run, path, f"--format={kind}", "--verify=0", *arguments(options)
+        )
+        assert exported.code == 0, exported.err
+        loaded.append(load(path))
+    for kind, model in zip(("onnx", "litert"), loaded, strict=True):
+        for row, found in zip(model.run(LINES), expected, strict=True):
+            assert (kind, [(one.text, one.truncated) for one in row]) == (
+                kind,
+                [(one.text, one.truncated) for one in found],
+            )
+            scores = [one.score for one in found]
+            assert [one.score for one in row] == pytest.approx(scores, abs=1e-4)

@@ -10,10 +10,10 @@ from sound_files import RATE, write_sounds, write_wave
 from training.toy import assert_equal_tensors, killed_after, tensors_of
 
 import keras_seq
-from keras_seq import runtime
+from keras_seq import litert, runtime
 from keras_seq.data import read_sound
 from keras_seq.run import Run
-from keras_seq.serving import export_onnx, export_saved_model
+from keras_seq.serving import export_litert, export_onnx, export_saved_model
 from keras_seq.serving.http.model import LoadedModel
 from keras_seq.serving.http.sounds import read_audio
 from keras_seq.settings import load_settings
@@ -108,6 +108,10 @@ def test_export_takes_samples_and_gives_the_texts_of_the_run(speech_run, tmp_pat
     assert [[one.text for one in row] for row in found] == expected
     scores = [one.score for row in recognizer.recognize(audio) for one in row]
     np.testing.assert_allclose([one.score for row in found for one in row], scores, atol=1e-4)
+    file = export_litert(Run.open(run), tmp_path / "a.tflite", verify=5, n_best=2, max_input=2)
+    found = litert.load(file).run(audio)
+    assert [[one.text for one in row] for row in found] == expected
+    np.testing.assert_allclose([one.score for row in found for one in row], scores, atol=1e-4)
     loaded = LoadedModel(version, 1)
     content = base64.b64encode((sounds / names[0]).read_bytes()).decode()
     inputs, _ = read_audio({"instances": [{"audio": {"b64": content}}]}, loaded.sample_rate)
@@ -162,6 +166,8 @@ def test_recognizer_with_attention_and_ctc_is_exported(tmp_path):
     assert (version / "saved_model.pb").is_file()
     folder = export_onnx(Run.open(tmp_path / "run"), tmp_path / "onnx", verify=4)
     assert runtime.load(folder)([np.zeros(900)]) == [""]
+    file = export_litert(Run.open(tmp_path / "run"), tmp_path / "a.tflite", verify=4, max_input=1)
+    assert litert.load(file)([np.zeros(900)]) == [""]
 
 
 def prepare(path, **overrides):

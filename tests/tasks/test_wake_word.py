@@ -11,12 +11,12 @@ from sound_files import RATE, write_streams, write_wave
 from training.toy import assert_equal_tensors, killed_after, tensors_of
 
 import keras_seq
-from keras_seq import runtime
+from keras_seq import litert, runtime
 from keras_seq.data import TokenCorpus, read_sound, sample_ids
 from keras_seq.inference.wake_words import words_of_vocabulary
 from keras_seq.run import Run
 from keras_seq.run.averaging import average_run
-from keras_seq.serving import export_onnx, export_saved_model
+from keras_seq.serving import export_litert, export_onnx, export_saved_model
 from keras_seq.serving.http.model import LoadedModel
 from keras_seq.serving.http.sounds import read_audio
 from keras_seq.settings import load_settings
@@ -142,6 +142,8 @@ def test_export_gives_the_detections_of_the_run(wake_word_run, tmp_path):
     assert exported(audio) == expected
     paths = [str(path) for path, _ in ends_in(sounds / "2.tsv")]
     assert exported([exported.read(path) for path in paths]) == expected
+    file = export_litert(Run.open(run), tmp_path / "model.tflite", verify=6)
+    assert litert.load(file)(audio) == expected
     highest = [rows.max() for rows in detector.probabilities(audio)]
     np.testing.assert_allclose(answer["probability"][:, 0], highest, atol=1e-5)
     empty = served("serving_default", samples=padded[:0], lengths=lengths[:0])

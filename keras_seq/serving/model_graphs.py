@@ -1,29 +1,24 @@
-"""The ONNX graphs of a model, converted from TensorFlow functions."""
+"""The computations of a run's model as functions from tensors to tensors, for conversion."""
 
 from __future__ import annotations
 
-import functools
-import logging
-from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import keras
-import numpy as np
 import tensorflow as tf
 
 from keras_seq.backend import call_model
 from keras_seq.inference.recognizer import audio_lengths
 from keras_seq.models.inputs import label_inputs
 from keras_seq.scoring.entities import OUTSIDE
-from keras_seq.text import InputError, Labels
+from keras_seq.text import EOS_ID, Labels, Tokenizer
 
-# Shape letters: B batch, S source steps, K beam, L target steps, V vocabulary, N labels.
+# Shape letters: B batch, S source steps, K beam, L target steps, V vocabulary, N labels or n-best,
+# W words.
 
 # Shape and dtype.
 Input = tuple[Any, Any]
-# The first version of the operations with all that the models need.
-_OPSET = 18
 _IDS: Input = ([None, None], tf.int32)
 _INTEGER: Input = ([], tf.int32)
 _SOUNDS: dict[str, Input] = {"samples": ([None, None], tf.float32), "lengths": ([None], tf.int32)}
@@ -31,7 +26,7 @@ _SOUNDS: dict[str, Input] = {"samples": ([None, None], tf.float32), "lengths": (
 _CHARACTERS: Input = ([None, None, 16], tf.int32)
 
 
-class OnnxGraph(NamedTuple):
+class ModelGraph(NamedTuple):
     """A function from tensors by name to a dict of tensors, and its inputs by name.
 
     The inputs are shapes with dtypes. An output that takes the place of an input has its name after
@@ -41,130 +36,33 @@ class OnnxGraph(NamedTuple):
     function: Callable[..., dict[str, Any]]
     inputs: Mapping[str, Input]
 
-    def save(self, path: Path) -> None:
-        """Writes the graph to a file; raises InputError if ONNX cannot express an operation."""
-        onnx, tf2onnx = require_onnx()
-        specs = [tf.TensorSpec(shape, dtype, name) for name, (shape, dtype) in self.inputs.items()]
 
-        def call(*tensors: Any) -> dict[str, Any]:
-            outputs = self.function(**dict(zip(self.inputs, tensors, strict=True)))
-            # An output that is an input or another output would be left out.
-            return {name: tf.identity(tensor) for name, tensor in outputs.items()}
+class GraphParts(NamedTuple):
+    """What an export of graphs consists of.
 
-        function = tf.function(call, input_signature=specs, autograph=False)
-        logger = logging.getLogger("tf2onnx")
-        level = logger.level
-        logger.setLevel(logging.CRITICAL)
-        try:
-            model, _ = tf2onnx.convert.from_function(
-                function, specs, opset=_OPSET, custom_op_handlers=_HANDLERS
-            )
-            _bind_captured(model, function.get_concrete_function())
-            onnx.checker.check_model(model)
-        except Exception as error:
-            raise InputError(
-                f"{path.name}: an operation of the model has no ONNX form: "
-                f"{' '.join(str(error).split())[:300]}"
-            ) from error
-        finally:
-            logger.setLevel(level)
-        path.write_bytes(model.SerializeToString())
-
-
-def _bind_captured(model: Any, function: Any) -> None:
-    """Replaces inputs of a graph that are tensors from outside the function by their values.
-
-    Such tensors are constants that Keras or a layer made before the function was traced.
+    Attributes:
+        graphs: The graphs by name.
+        vocabularies: The vocabulary of texts; for a model that generates text from text, those of
+            source and target; none for a model of recordings that generates no text.
+        settings: Entries of `model.json`, as `keras_seq.runtime` reads them.
     """
-    from onnx import numpy_helper
 
-    captured = function.captured_inputs
-    placeholders = function.inputs[len(function.inputs) - len(captured) :]
-    values = {inner.name: outer for inner, outer in zip(placeholders, captured, strict=True)}
-    for node in [node for node in model.graph.input if node.name in values]:
-        value = numpy_helper.from_array(values[node.name].numpy(), node.name)
-        model.graph.initializer.append(value)
-        model.graph.input.remove(node)
-
-
-def _convert_log1p(graph: Any, node: Any, name: str, _: Any) -> None:
-    """Replaces log(1 + x), which ONNX lacks and tf2onnx leaves in the graph."""
-    one = graph.make_const(f"{name}_one", np.array(1, np.float32)).output[0]
-    total = graph.make_node("Add", [node.input[0], one]).output[0]
-    shape, dtype = graph.get_shape(node.output[0]), graph.get_dtype(node.output[0])
-    graph.remove_node(node.name)
-    graph.make_node(
-        "Log", [total], name=node.name, outputs=node.output, shapes=[shape], dtypes=[dtype]
-    )
-
-
-def _convert_rfft(graph: Any, node: Any, name: str, _: Any) -> None:
-    """Replaces a Fourier transform of real numbers; its last axis has real and imaginary parts."""
-    last = graph.make_const(f"{name}_last", np.array([-1])).output[0]
-    points = graph.make_node("Unsqueeze", [node.input[0], last]).output[0]
-    shape, axis = graph.get_shape(node.output[0]), len(graph.get_shape(node.input[0])) - 1
-    graph.remove_node(node.name)
-    graph.make_node(
-        "DFT",
-        [points],
-        attr={"axis": axis, "onesided": 1},
-        name=node.name,
-        outputs=node.output,
-        shapes=[[*shape, 2]],
-        dtypes=[_FLOAT],
-    )
-
-
-def _convert_part(graph: Any, node: Any, name: str, _: Any, *, part: int) -> None:
-    """Replaces the real or imaginary part of a result of `_convert_rfft`."""
-    index = graph.make_const(f"{name}_part", np.array(part)).output[0]
-    shape, source = graph.get_shape(node.output[0]), node.input[0]
-    graph.remove_node(node.name)
-    graph.make_node(
-        "Gather",
-        [source, index],
-        attr={"axis": -1},
-        name=node.name,
-        outputs=node.output,
-        shapes=[shape],
-        dtypes=[_FLOAT],
-    )
-
-
-# `onnx.TensorProto.FLOAT`.
-_FLOAT = 1
-_HANDLERS: dict[str, Any] = {
-    "Log1p": (_convert_log1p, []),
-    "RFFT": (_convert_rfft, []),
-    "Real": (functools.partial(_convert_part, part=0), []),
-    "Imag": (functools.partial(_convert_part, part=1), []),
-}
-
-
-def require_onnx() -> tuple[Any, Any]:
-    """Returns the modules `onnx` and `tf2onnx`; raises InputError if a package is not installed."""
-    try:
-        import onnx
-        import onnxruntime
-        import tf2onnx
-    except ImportError as error:
-        raise InputError(
-            f"{error.name} is not installed: python -m pip install 'keras-seq[onnx]'"
-        ) from None
-    del onnxruntime
-    return onnx, tf2onnx
+    graphs: Iterable[tuple[str, ModelGraph]]
+    vocabularies: Sequence[Tokenizer]
+    settings: dict[str, Any]
 
 
 def search_graphs(
     model: Any, *, attention: bool = False, sounds: bool = False
-) -> Iterator[tuple[str, OnnxGraph]]:
+) -> Iterator[tuple[str, ModelGraph]]:
     """Yields the names and graphs of a model that generates text.
 
     * `start`: `source` `(B, S)`, or with `sounds` the inputs of `recognition_graph`, `beam_size`
       and `length` -> memory and state of K hypotheses;
-    * `step`: `token` `(B, K)`, `position`, memory, state and `count` -> `logits` `(B, K, V)`, the
-      new state, and the `count` largest log-probabilities `values` with their `tokens`, each `(B,
-      K, count)`; with `attention`, also that of the source `(B, K, S)`;
+    * `step`: `token` and `parents` `(B, K)`, `position`, memory, state and `count` -> `logits` `(B,
+      K, V)`, the new state, and the `count` largest log-probabilities `values` with their `tokens`,
+      each `(B, K, count)`; with `attention`, also that of the source `(B, K, S)`. Each hypothesis
+      continues from the state of its parent;
     * `grow`: state and `length` -> a state with room for as many more steps, if it needs room.
     """
     parts: dict[str, Any] = {}
@@ -177,7 +75,7 @@ def search_graphs(
 
     source = _SOUNDS if sounds else {"source": _IDS}
     inputs = {"beam_size": _INTEGER, "length": _INTEGER} | source
-    graph = OnnxGraph(start, inputs)
+    graph = ModelGraph(start, inputs)
     # Traces the function, because its outputs are the inputs of the other graphs.
     specs = {name: tf.TensorSpec(shape, dtype) for name, (shape, dtype) in inputs.items()}
     tf.function(start, autograph=False).get_concrete_function(**specs)
@@ -186,14 +84,14 @@ def search_graphs(
 
     decode = model.decoder_step_with_attention if attention else model.decoder_step
 
-    def step(token: Any, position: Any, count: Any, **tensors: Any) -> dict[str, Any]:
+    def step(token: Any, parents: Any, position: Any, count: Any, **tensors: Any) -> dict[str, Any]:
         outputs = call_model(
             decode,
             {
                 "token": token,
                 "position": position,
                 "memory": _packed("memory", memory, tensors),
-                "state": _packed("state", state, tensors),
+                "state": _reordered(_packed("state", state, tensors), parents),
             },
             training=False,
         )
@@ -206,18 +104,18 @@ def search_graphs(
         return results | _flat("new_state", outputs["state"])
 
     state_inputs = _specs(_flat("state", state))
-    step_inputs = {"token": _IDS, "position": _INTEGER, "count": _INTEGER}
-    yield "step", OnnxGraph(step, step_inputs | _specs(_flat("memory", memory)) | state_inputs)
+    step_inputs = {"token": _IDS, "parents": _IDS, "position": _INTEGER, "count": _INTEGER}
+    yield "step", ModelGraph(step, step_inputs | _specs(_flat("memory", memory)) | state_inputs)
 
     if not _has_fixed_size(model, state_inputs, state):
 
         def grow(length: Any, **tensors: Any) -> dict[str, Any]:
             return _flat("new_state", model.grow_state(_packed("state", state, tensors), length))
 
-        yield "grow", OnnxGraph(grow, {"length": _INTEGER} | state_inputs)
+        yield "grow", ModelGraph(grow, {"length": _INTEGER} | state_inputs)
 
 
-def label_graph(model: Any, temperature: float) -> OnnxGraph:
+def label_graph(model: Any, temperature: float) -> ModelGraph:
     """Returns the graph of a classifier: `source` `(B, S)` -> `probabilities` `(B, N)`.
 
     If the model reads characters, it has another input `characters` `(B, S, C)`.
@@ -231,10 +129,10 @@ def label_graph(model: Any, temperature: float) -> OnnxGraph:
         logits = tf.cast(logits, tf.float32)
         return {"probabilities": tf.nn.softmax(tf.nn.log_softmax(logits) / temperature)}
 
-    return OnnxGraph(probabilities, inputs)
+    return ModelGraph(probabilities, inputs)
 
 
-def tag_graph(model: Any, labels: Labels, outside_penalty: float) -> OnnxGraph:
+def tag_graph(model: Any, labels: Labels, outside_penalty: float) -> ModelGraph:
     """Returns the graph of a tagger: `source` and `begins` `(B, S)` -> `tags` `(B, S)`.
 
     If the model reads characters, it has another input `characters` `(B, S, C)`.
@@ -249,10 +147,10 @@ def tag_graph(model: Any, labels: Labels, outside_penalty: float) -> OnnxGraph:
         logits = tf.cast(model(arrays, training=False)["logits"], tf.float32)
         return {"tags": model.decode(logits - penalties, arrays["begins"])}
 
-    return OnnxGraph(tags, inputs)
+    return ModelGraph(tags, inputs)
 
 
-def recognition_graph(find: Callable[..., Any]) -> OnnxGraph:
+def recognition_graph(find: Callable[..., Any]) -> ModelGraph:
     """Returns the graph of a recognizer, search included.
 
     `find` is from `make_sound_search`. Inputs: `samples` `(B, samples)` and `lengths` `(B,)`.
@@ -264,16 +162,77 @@ def recognition_graph(find: Callable[..., Any]) -> OnnxGraph:
         result = find({"samples": samples, "lengths": lengths})
         return {"labels": result.labels, "counts": result.lengths, "scores": result.scores}
 
-    return OnnxGraph(recognize, _SOUNDS)
+    return ModelGraph(recognize, _SOUNDS)
 
 
-def detection_graph(model: Any) -> OnnxGraph:
+def generation_graph(find: Callable[..., Any], *, continues: bool = False) -> ModelGraph:
+    """Returns the graph of a model that generates text, search included.
+
+    `find` is from `make_search`. Input: `source` `(1, S)`, which is a prompt if the model
+    `continues` it. Outputs: `tokens` `(1, N, L)`, `scores` and `truncated`, each `(1, N)`.
+    """
+
+    def generate(source: Any) -> dict[str, Any]:
+        # A model that continues prompts has no source. The search takes one token for it.
+        result = find(tf.constant([[EOS_ID]]), source) if continues else find(source)
+        return {"tokens": result.tokens, "scores": result.scores, "truncated": result.truncated}
+
+    return ModelGraph(generate, {"source": _IDS})
+
+
+def detection_graph(model: Any) -> ModelGraph:
     """Returns the graph of a detector: `samples`, `lengths` -> `probabilities` `(B, S, W)`."""
 
     def probabilities(samples: Any, lengths: Any) -> dict[str, Any]:
         return {"probabilities": tf.sigmoid(model({"samples": samples, "lengths": lengths}))}
 
-    return OnnxGraph(probabilities, _SOUNDS)
+    return ModelGraph(probabilities, _SOUNDS)
+
+
+def stream_graph(model: Any, num_samples: int) -> ModelGraph:
+    """Returns the graph of a detector for streams: the next samples -> probabilities of frames.
+
+    Inputs: `samples` `(1, num_samples)` and the state, zero at first. Outputs: `probabilities` `(1,
+    S, W)` and the new state.
+    """
+    state = model.initial_state(1)
+    # A file for LiteRT cannot have empty tensors.
+    filled = {name: tensor for name, tensor in state.items() if 0 not in tensor.shape}
+
+    def advance(samples: Any, **tensors: Any) -> dict[str, Any]:
+        given = {name: tensors.get(f"state_{name}", tensor) for name, tensor in state.items()}
+        outputs = model.stream_step({"samples": samples, "state": given})
+        after = {name: outputs["state"][name] for name in filled}
+        return {"probabilities": tf.sigmoid(outputs["logits"]), **_flat("new_state", after)}
+
+    samples: dict[str, Input] = {"samples": ([1, num_samples], tf.float32)}
+    return ModelGraph(advance, samples | _specs(_flat("state", filled)))
+
+
+def with_fixed_shapes(graph: ModelGraph, length: int) -> ModelGraph:
+    """Returns the graph with a batch of 1 and `length` steps."""
+
+    def fixed(one: Input) -> Input:
+        shape, dtype = one
+        known = [size if size is not None else length for size in shape]
+        if shape and shape[0] is None:
+            known[0] = 1
+        return known, dtype
+
+    return ModelGraph(graph.function, {name: fixed(one) for name, one in graph.inputs.items()})
+
+
+def _reordered(state: Any, parents: Any) -> Any:
+    """`reorder_state` in operations that onnxruntime computes without more than one copy."""
+    rows, count = tf.unstack(tf.shape(parents))
+    index = tf.reshape(parents + count * tf.range(rows)[:, None], [-1])
+
+    def reorder(tensor: Any) -> Any:
+        shape = tf.shape(tensor)
+        flat = tf.reshape(tensor, tf.concat([[rows * count], shape[2:]], axis=0))
+        return tf.ensure_shape(tf.reshape(tf.gather(flat, index), shape), tensor.shape)
+
+    return {**state, "beam": keras.tree.map_structure(reorder, state["beam"])}
 
 
 def _flat(prefix: str, structure: Any) -> dict[str, Any]:

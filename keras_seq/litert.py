@@ -1,0 +1,159 @@
+"""Runs models that `keras-seq export --format litert` wrote, without Keras and TensorFlow.
+
+    model = load("ende.tflite")
+    model(["A dog runs."])               # ["Ein Hund rennt."]; float arrays for recordings
+
+    python -m keras_seq.litert ende.tflite < input > output
+
+The packages numpy, ai-edge-litert and sentencepiece are enough.
+
+Shape letters: N n-best, L target steps, S frames, W words.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import zipfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from keras_seq import runtime
+from keras_seq.runtime import Model, Output, RuntimeInputError
+
+__all__ = ["load"]
+
+
+def load(path: str | os.PathLike[str], *, threads: int | None = None) -> Model:
+    """Loads an export.
+
+    Args:
+        path: The file that `keras-seq export --format litert` wrote.
+        threads: Number of threads of one operation; by default LiteRT's.
+
+    Returns:
+        A function from a list of texts or recordings to a list of answers; see `runtime.Model`.
+
+    Raises:
+        RuntimeInputError: If there is no export of this version, or the file is damaged.
+    """
+    try:
+        archive: Any = zipfile.Path(os.fspath(path))
+    except (OSError, ValueError, zipfile.BadZipFile) as error:
+        raise RuntimeInputError(f"{path}: not an export to LiteRT: {error}") from None
+    graphs = functools.cache(lambda name: _Graph(Path(path), threads))
+    return runtime.model_of(archive, _MODELS, graphs, {})
+
+
+class _Graph:
+    """The signature of a file. Inputs are padded with zeros to its fixed shapes."""
+
+    def __init__(self, path: Path, threads: int | None) -> None:
+        from ai_edge_litert.interpreter import Interpreter
+
+        try:
+            interpreter = Interpreter(model_path=str(path), num_threads=threads)
+            (name,) = interpreter.get_signature_list()
+            self._run = interpreter.get_signature_runner(name)
+            self._inputs = self._run.get_input_details()
+        except (RuntimeError, ValueError) as error:
+            reason = " ".join(str(error).split())[:200]
+            raise RuntimeInputError(f"{path}: cannot be loaded: {reason}") from None
+
+    def __call__(self, inputs: dict[str, Any]) -> dict[str, np.ndarray]:
+        """Runs the model with arrays by name. Those that are missing are zero."""
+        feed = {}
+        for name, details in self._inputs.items():
+            array = np.zeros(details["shape"], details["dtype"])
+            if name in inputs:
+                given = inputs[name]
+                array[tuple(map(slice, given.shape))] = given
+            feed[name] = array
+        return {name.removeprefix("new_"): array for name, array in self._run(**feed).items()}
+
+
+class _Generator(Model):
+    """Returns up to `n_best` texts for each text, best first; none for a blank text."""
+
+    def _prepare(self, folder: Path, stored: dict[str, Any], search: dict[str, Any]) -> None:
+        super()._prepare(folder, stored, search)
+        self._target = self._source
+        if stored["target"] != stored["source"]:
+            self._target = runtime.vocabulary(folder, stored["target"])
+        self._continues: bool = stored["continues"]
+
+    def run(self, inputs: Sequence[str]) -> list[list[Output]]:
+        sources, truncated = self._encoded(inputs)
+        return [
+            self._answers(source, cut) if source or self._continues else []
+            for source, cut in zip(sources, truncated, strict=True)
+        ]
+
+    def _answers(self, source: list[int], cut: bool) -> list[Output]:
+        end = [] if self._continues else [runtime.END]
+        found = self._graph("model")({"source": np.array([[*source, *end]], np.int32)})
+        tokens, scores, truncated = (found[name][0] for name in ("tokens", "scores", "truncated"))
+        texts = self._target.decode(tokens)
+        return [
+            Output(text, float(score), bool(cut or early))
+            for text, score, early in zip(texts, scores, truncated, strict=True)
+            if score > runtime.NO_SCORE
+        ]
+
+
+class _Recognizer(runtime.Recognizer):
+    """Returns the most probable texts of a recording, whose end is cut off if it is too long."""
+
+    def run(self, inputs: Sequence[np.ndarray]) -> list[list[Output]]:
+        longest = self._stored["max_samples"]
+        results = super().run([array[:longest] for array in inputs])
+        return [
+            [output._replace(truncated=len(array) > longest) for output in row]
+            for array, row in zip(inputs, results, strict=True)
+        ]
+
+
+class _Detector(runtime.Detector):
+    """Returns the detections in a recording, which is read as a stream."""
+
+    def _outputs(
+        self, recordings: Sequence[np.ndarray], silence: int = 0
+    ) -> Iterator[tuple[int, int, dict[str, np.ndarray]]]:
+        graph, size = self._graph("model"), self._stored["piece_samples"]
+        for number, recording in enumerate(recordings):
+            samples = np.pad(np.asarray(recording, np.float32), (0, silence))
+            state: dict[str, np.ndarray] = {}
+            rows = []
+            for start in range(0, len(samples), size):
+                state = graph({**state, "samples": samples[None, start : start + size]})
+                rows.append(state.pop("probabilities")[0])  # (S, W)
+            yield number, len(samples), {"probabilities": np.concatenate(rows)}
+
+
+_MODELS: dict[str, type[Model]] = {
+    "translate": _Generator,
+    "vae": _Generator,
+    "language-model": _Generator,
+    "classify": runtime.Classifier,
+    "tag": runtime.Tagger,
+    "speech": _Recognizer,
+    "wake-word": _Detector,
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Answers each line of stdin with a line."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if len(arguments) != 1 or arguments[0].startswith("-"):
+        sys.stderr.write("usage: python -m keras_seq.litert MODEL.tflite < input > output\n")
+        return 2
+    path = arguments[0]
+    return runtime.guarded("litert", lambda: runtime.answer_lines(load(path)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
