@@ -7,7 +7,8 @@
 One process runs `Translator`. Another runs the newest version of the export with TensorFlow's C
 API, as a model server does, with one client and with one client per core. Others run an ONNX export
 with `keras_seq.runtime`, and the run with CTranslate2. Batches have 32 lines, or `--batch-size`, of
-Multi30k's validation text, sorted by length in tokens, as `Translator` sorts.
+Multi30k's validation text, sorted by length in tokens, as `Translator` sorts. An export to LiteRT
+translates one line at a time.
 """
 
 import argparse
@@ -35,6 +36,7 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--batch-size", type=int, default=32)
     parser.add_argument("--onnx", type=pathlib.Path, help="an ONNX export of the run")
+    parser.add_argument("--litert", type=pathlib.Path, help="an export of the run to LiteRT")
     parser.add_argument("--ctranslate2", action="store_true", help="also run CTranslate2")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -46,6 +48,8 @@ def main() -> None:
     asked = [("translate", 1), ("export", 1), ("export", clients)]
     if arguments.onnx:
         asked += [("onnx", 1), ("onnx", clients)]
+    if arguments.litert:
+        asked.append(("litert", 1))
     if arguments.ctranslate2:
         asked.append(("ctranslate2", 1))
     workers = {
@@ -121,6 +125,10 @@ def translator(arguments: argparse.Namespace) -> Callable[[list[str]], list[str]
         from keras_seq import runtime
 
         return runtime.load(arguments.onnx)
+    if arguments.worker == "litert":
+        from keras_seq import litert
+
+        return litert.load(arguments.litert, threads=os.cpu_count())
     if arguments.worker == "ctranslate2":
         from keras_seq.serving import CTranslate2Translator
 

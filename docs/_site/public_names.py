@@ -30,6 +30,7 @@ PACKAGES = {
     "tasks": "Tasks",
     "serving": "Serving",
     "runtime": "Exported models without Keras",
+    "litert": "Exported models on phones",
 }
 
 
