@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import unicodedata
 import zipfile
 
 import keras
@@ -61,7 +62,30 @@ def test_file_has_the_model_and_an_archive_that_any_program_reads(exported):
         assert {*archive.namelist()} == names
 
 
-@pytest.mark.parametrize("options", [{}, {"beam_size": 3, "n_best": 3}, {"beam_size": 1}])
+def test_an_app_translates_as_the_page_describes(exported):
+    """The steps of docs/portable-exports.md, without code of keras-seq."""
+    from ai_edge_litert.interpreter import Interpreter
+    from sentencepiece import SentencePieceProcessor
+
+    with zipfile.ZipFile(exported[0]) as archive:
+        stored = json.loads(archive.read("model.json"))
+        source, target = (
+            SentencePieceProcessor(model_proto=archive.read(f"{name}.model"))
+            for name in ("source", "target")
+        )
+    form = stored["source"]["form"]
+    call = Interpreter(str(exported[0])).get_signature_runner("serving_default")
+    size = call.get_input_details()["source"]["shape"][1]
+    for text, expected in zip(SOURCES, TARGETS, strict=True):
+        text = text if form == "none" else unicodedata.normalize(form.upper(), text)
+        ids = [*source.encode(text)[: stored["max_length"]], 3]
+        row = np.array([ids + [0] * (size - len(ids))], np.int32)
+        tokens = call(source=row)["tokens"][0, 0].tolist()
+        end = next((place for place, token in enumerate(tokens) if token in (0, 3)), None)
+        assert target.decode(tokens[:end]) == expected
+
+
+@pytest.mark.parametrize("options", [{}, {"beam_size": 3, "n_best": 3}])
 def test_translations_and_scores_equal_those_of_the_run(learned, exported, tmp_path, options):
     path = exported[0]
     if options:
