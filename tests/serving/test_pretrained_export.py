@@ -6,9 +6,14 @@ from serving.test_label_exports import AWKWARD
 from stock_server import StockProcess, Tensor
 
 import keras_seq
-from keras_seq import runtime
+from keras_seq import litert, runtime
 from keras_seq.run import Run
-from keras_seq.serving import export_ctranslate2, export_onnx, export_saved_model
+from keras_seq.serving import (
+    export_ctranslate2,
+    export_litert,
+    export_onnx,
+    export_saved_model,
+)
 from keras_seq.serving.graph_file.operations import ALLOWED, TEXT, WORD_PIECES, operations
 from keras_seq.settings import load_settings
 from keras_seq.text import InputError
@@ -68,6 +73,8 @@ def test_exported_labels_and_translations_equal_those_of_the_run(runs, tmp_path)
         assert [one.decode() for one in found] == expected[task]
         folder = export_onnx(Run.open(runs / task), tmp_path / f"{task}-onnx", verify=5)
         assert runtime.load(folder)(TEXTS) == expected[task]
+        file = export_litert(Run.open(runs / task), tmp_path / f"{task}.tflite", verify=5)
+        assert litert.load(file)(TEXTS) == expected[task]
 
 
 def test_export_without_text_has_no_text_operations(runs, tmp_path):

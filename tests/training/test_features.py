@@ -8,8 +8,14 @@ import pytest
 from serving.test_saved_model import Served
 
 import keras_seq
+from keras_seq import litert, runtime
 from keras_seq.run import Run
-from keras_seq.serving import SavedModelTranslator, export_saved_model
+from keras_seq.serving import (
+    SavedModelTranslator,
+    export_litert,
+    export_onnx,
+    export_saved_model,
+)
 from keras_seq.serving.ctranslate2_spec import require_transformer
 from keras_seq.serving.http.model import LoadedModel
 from keras_seq.settings import SettingsError
@@ -167,8 +173,12 @@ def test_a_transformer_with_encoded_features_is_exported(tmp_path):
     }
     keras_seq.train(keras_seq.load_settings(overrides=values), tmp_path / "run", notice=[].append)
     expected = keras_seq.Translator.load(tmp_path / "run")(LINES)
-    export_saved_model(Run.open(tmp_path / "run"), tmp_path / "served", verify=0)
+    run = Run.open(tmp_path / "run")
+    export_saved_model(run, tmp_path / "served", verify=0)
     assert SavedModelTranslator(tmp_path / "served" / "1")(LINES) == expected
+    assert runtime.load(export_onnx(run, tmp_path / "onnx", verify=0))(LINES) == expected
+    file = export_litert(run, tmp_path / "forms.tflite", verify=0, max_input=20)
+    assert litert.load(file)(LINES) == expected
 
 
 def test_a_feature_encoder_without_features_is_refused(tmp_path):
