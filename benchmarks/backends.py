@@ -14,7 +14,6 @@ process.
 import argparse
 import json
 import os
-import pathlib
 import statistics
 import subprocess
 import sys
@@ -104,7 +103,7 @@ def work(arguments: argparse.Namespace) -> None:
     from keras_seq.text import read_lines
 
     configure_training_threads()
-    training = Turn(Run(pathlib.Path(arguments.prepared)))
+    training = Turn(Run.open(arguments.prepared))
     translators = {
         name: (Translator.load(arguments.run, beam_size=5, batch_size=size), count)
         for name, size, count in (
