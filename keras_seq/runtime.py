@@ -1,6 +1,6 @@
 """Runs models that `keras-seq export --format onnx` wrote, without Keras and TensorFlow.
 
-    import runtime                       # the copy beside an export, or `keras_seq.runtime`
+    import runtime                       # the copy in an export, or `keras_seq.runtime`
     model = runtime.load("exports/onnx")
     model(["A dog runs."])               # ["Ein Hund rennt."]; float arrays for recordings
 
@@ -332,7 +332,7 @@ class Graph:
         feed = {}
         for name in self._inputs:
             if name not in inputs:
-                raise RuntimeInputError(f"{self._path}: has an input {name!r}: export it again")
+                raise RuntimeInputError(f"{self._path}: unknown input {name!r}: export it again")
             value = inputs[name]
             feed[name] = self._make(value) if isinstance(value, np.ndarray) else value
         names = list(outputs or self._names)
@@ -710,7 +710,7 @@ Hypothesis = tuple[np.ndarray, float, bool]
 
 
 class _Method:
-    """What beam search and sampling share: K hypotheses of each row, and their constraints."""
+    """Base class of beam search and sampling: K hypotheses of each row, and their constraints."""
 
     unread: tuple[str, ...] = ()
 
@@ -1164,14 +1164,12 @@ def guarded(name: str, run: Callable[[], None]) -> int:
     """Runs a command. Returns its exit code; an error is one line on stderr."""
     try:
         run()
-    except (RuntimeInputError, UnicodeDecodeError) as error:
-        sys.stderr.write(f"{name}: {error}\n")
-        return 2
     except BrokenPipeError:
         # Keeps Python from flushing stdout at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    except (OSError, OverflowError) as error:
+    except (RuntimeInputError, UnicodeDecodeError, ImportError, OSError, OverflowError) as error:
+        # An ImportError names a package that is not installed.
         sys.stderr.write(f"{name}: {error}\n")
         return 2
     except KeyboardInterrupt:

@@ -38,7 +38,7 @@ class ModelGraph(NamedTuple):
 
 
 class GraphParts(NamedTuple):
-    """What an export of graphs consists of.
+    """The parts of an export of graphs.
 
     Attributes:
         graphs: The graphs by name.

@@ -1,4 +1,4 @@
-"""What the exports that run without TensorFlow have in common: the model, its files, its proof."""
+"""Parts of the exports that run without TensorFlow: the model, its files and its verification."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class PortableModel(NamedTuple):
     expected: Sequence[str]
 
     def files(self, parts: GraphParts, **settings: Any) -> dict[str, bytes]:
-        """Returns the contents of the files beside the graphs, by name: settings and vocabularies.
+        """Returns the contents of the settings and vocabularies, by file name.
 
         `settings` are further entries of `model.json`.
         """

@@ -168,6 +168,17 @@ def test_commands_write_the_file_and_answer_lines(learned, tmp_path, keras_seq_c
     assert answers().stderr.startswith("usage: ")
     missing = answers(tmp_path / "missing.tflite")
     assert (missing.returncode, missing.stderr.count("\n")) == (2, 1)
+    code = (
+        "import sys\n"
+        "sys.modules['ai_edge_litert'] = None\n"
+        "from keras_seq import litert\n"
+        "sys.exit(litert.main(sys.argv[1:]))"
+    )
+    lacking = subprocess.run(
+        [sys.executable, "-c", code, path], capture_output=True, text=True, input="", check=False
+    )
+    assert (lacking.returncode, lacking.stderr.count("\n")) == (2, 1)
+    assert "ai_edge_litert" in lacking.stderr
     error = keras_seq_command("export", learned.path, tmp_path / "x", "--max-input", 20).error
     assert error == "--max-input: not for --format savedmodel"
 

@@ -76,7 +76,7 @@ def test_exported_directory_is_complete_and_its_readme_code_runs(learned, export
 
 def test_translations_and_scores_equal_those_of_the_run(learned, exported):
     model = runtime.load(exported[0])
-    # A pair of surrogates is one character; a single one is none.
+    # A pair of surrogates is one character; a single one is not a character.
     lines = [*SOURCES, "", "das ähm", "das \ud83d\ude00", "\ud83d das"]
     expected = Translator.load(learned.path).translate(lines)
     found = model.run(lines)
