@@ -115,6 +115,11 @@ def load_portable_model(
     run.require_weights(which)
     check_destination(destination)
     settings = run.settings.with_search(search)
+    if settings.task == "vae" and settings.search.method == "sampling":
+        raise InputError(
+            "search.method: received sampling, expected beam: an export reads texts, and the "
+            "samples of an autoencoder depend on the latent code"
+        )
     if TASKS[settings.task].reads_sounds and ensemble:
         raise InputError("a model of recordings has no ensembles")
     if verify:

@@ -9,7 +9,6 @@ from keras_seq.run import Run
 from keras_seq.settings import Settings
 from keras_seq.tasks.task import PlainEvaluation, Task
 from keras_seq.tasks.translation import TranslationExporter, searched
-from keras_seq.text import InputError
 
 if TYPE_CHECKING:
     from keras_seq.training.validator import Batches, Report
@@ -116,13 +115,8 @@ class ReconstructionExporter(TranslationExporter):
     )
 
     def __init__(self, run: Run, settings: Settings) -> None:
-        search = settings.search
-        if search.method == "sampling":
-            raise InputError(
-                "search.method: received sampling, expected beam: an export reads texts, and the "
-                "samples of an autoencoder depend on the latent code"
-            )
         # Length limits relative to the source do not apply to a latent code.
+        search = settings.search
         longest = {"max_length_ratio": 0.0, "max_length_extra": search.max_length}
         search = search.model_copy(update={"min_length_ratio": 0.0, **longest})
         super().__init__(run, settings.model_copy(update={"search": search}))
