@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import safetensors.numpy
+from forked_process import ForkedProcess
 from training.toy import write_pairs
 
 # XLA_FLAGS for tests that run each compiled program only a few times.
@@ -90,9 +91,7 @@ quiet.import_quietly = unoptimized(quiet.import_quietly)
 """
 # Without the optional packages that Keras imports where they are installed, as the command does.
 _IMPORT_QUICKLY = "quiet.import_quietly('keras_seq.training', lambda: None)\n"
-_SHARE_CORES = (
-    "from keras_seq.process.threads import configure_training_threads; configure_training_threads()"
-)
+_SHARE_CORES = "from keras_seq.process.threads import share_training_cores; share_training_cores()"
 
 
 def write_corpus(folder: Path) -> None:
@@ -120,19 +119,24 @@ class Training:
 
     def __init__(self, arguments: list[str], code: str = "") -> None:
         code = re.sub(r"^(?=(import|from) keras_seq)", _IMPORT_QUICKLY, code, count=1, flags=re.M)
-        if code and "--devices" not in arguments and "--hosts" not in arguments:
-            # The command sets the threads before it imports TensorFlow, and `code` may import it.
+        if "--devices" not in arguments and "--hosts" not in arguments:
+            # The command sets the threads, unless TensorFlow is imported already.
             code = f"{_SHARE_CORES}\n{code}"
         code = f"import sys\n{WITHOUT_SKLEARN}\n{_UNOPTIMIZED}\n{code}"
         script = f"{code}\nfrom keras_seq_cli.main import main\nsys.exit(main())"
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", script, *arguments],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=os.environ | {"PYTHONUNBUFFERED": "1"},
-        )
+        environment = os.environ | {"PYTHONUNBUFFERED": "1"}
+        self.process: ForkedProcess | subprocess.Popen[str]
+        if _backend(arguments, code) == "tensorflow":
+            self.process = ForkedProcess(script, arguments, environment)
+        else:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", script, *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
+                env=environment,
+            )
         self.said: list[str] = []
         self._lines: queue.Queue[str | None] = queue.Queue()
         self._reader = threading.Thread(target=self._read, daemon=True)
@@ -196,6 +200,14 @@ class Training:
                 with contextlib.suppress(OSError, IndexError):
                     found[path.parent.name] = int(path.read_text().split()[1]) / 1e9
         return found
+
+
+def _backend(arguments: list[str], code: str) -> str:
+    """Returns the backend that the arguments of a command, or the code before it, choose."""
+    if "--backend" in arguments:
+        return arguments[arguments.index("--backend") + 1]
+    chosen = re.search(r"\['KERAS_BACKEND'\] = '(\w+)'", code)
+    return chosen[1] if chosen else "tensorflow"
 
 
 def last_arrays(run: Path) -> dict[str, bytes]:
