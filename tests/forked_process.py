@@ -70,9 +70,9 @@ def _run(
     for source, target in ((nothing, 0), (nothing, 1), (errors.fileno(), 2)):
         os.dup2(source, target)
     errors.close()
-    sys.stdin, sys.stdout = open(0, closefd=False), open(1, "w", closefd=False)  # noqa: SIM115
+    sys.stdin, sys.stdout = open(0, closefd=False), open(1, "w", closefd=False)
     sys.stderr = io.TextIOWrapper(
-        open(2, "wb", buffering=0, closefd=False),  # noqa: SIM115
+        open(2, "wb", buffering=0, closefd=False),
         encoding="utf-8",
         errors="backslashreplace",
         write_through=True,

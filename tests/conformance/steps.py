@@ -8,6 +8,7 @@ follow its hypothesis; the outputs of the first are returned.
 import keras
 from keras import ops
 
+from keras_seq.backend import call_model
 from keras_seq.layers import beam_cache_mask, update_ancestors
 
 HYPOTHESES = 2
@@ -160,13 +161,14 @@ def model(model, arrays):
             state = model.grow_state(state, 2)
         if step:
             state = {**state, "beam": keras.tree.map_structure(swap, state["beam"])}
-        result = model.decoder_step(
+        result = call_model(
+            model.decoder_step,
             {
                 "token": ops.take(hypotheses[:, :, step], ops.array(slots(step)), axis=1),
                 "position": ops.array(step, dtype="int32"),
                 "state": state,
                 "memory": memory,
-            }
+            },
         )
         state = result["state"]
         logits.append(result["logits"][:, slots(step).index(0)])

@@ -415,9 +415,8 @@ NOT_LAYERS = {
 }
 
 FIRST = {row.public_name: row.name for row in reversed(ROWS)}
-# The first row of each layer. Models are left out, because Keras infers their shapes on torch by
-# calling their layers on 83 steps, which takes up to 20 s for one model.
-ON_TORCH = [row for row in ROWS if row.name in FIRST.values() and row.public_name in layers.__all__]
+# The first row of each layer and model.
+ON_TORCH = [row for row in ROWS if row.name in FIRST.values()]
 
 
 def marked(row: Row, *values: Any, jax: bool = False, torch: bool = False) -> Any:
