@@ -13,6 +13,7 @@ import typer
 import keras_seq
 from keras_seq_cli.average import average
 from keras_seq_cli.classify import classify
+from keras_seq_cli.clean import clean
 from keras_seq_cli.demo import demo
 from keras_seq_cli.detect import detect
 from keras_seq_cli.diagnose import diagnose
@@ -45,11 +46,11 @@ app = typer.Typer(
 )
 COMMANDS = (
     train, translate, generate, reconstruct, interpolate, classify, tag, transcribe, detect,
-    evaluate, report, score, likelihood, diagnose, prepare, average, export, serve, push, pull,
-    demo,
+    evaluate, report, score, likelihood, diagnose, clean, prepare, average, export, serve, push,
+    pull, demo,
 )  # fmt: skip
 # Commands that build no model of a run.
-WITHOUT_PLUGINS = (score, serve, demo)
+WITHOUT_PLUGINS = (score, clean, serve, demo)
 for command in COMMANDS:
     made = command if command in WITHOUT_PLUGINS else with_plugins(command)
     app.command(no_args_is_help=command is not demo)(made)

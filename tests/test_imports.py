@@ -62,6 +62,7 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     "litert": ({"runtime"}, {"ai_edge_litert", "numpy"}),
     # This part only checks whether JAX is installed and does not import JAX.
     "process": ({"text"}, {"jax", "tensorflow"}),
+    "cleaning": ({"text"}, {"numpy"}),
     # The packages that read recordings are optional.
     "data": ({"storage", "text"}, {"numpy", "soundfile", "soxr"}),
     "backend": ({"process"}, {"keras", "numpy", "tensorflow", "jax", "torch"}),
@@ -148,7 +149,7 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     ),
     "__main__": ({"cli"}, set()),
     "cli": (
-        ABOVE_RUN | {"jobs", "run.averaging", "serving", "serving.http", "training"},
+        ABOVE_RUN | {"cleaning", "jobs", "run.averaging", "serving", "serving.http", "training"},
         {"typer", "click", "rich"},
     ),
 }

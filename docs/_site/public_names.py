@@ -23,6 +23,7 @@ PACKAGES = {
     "evaluation": "Evaluation",
     "scoring": "Scores",
     "text": "Text",
+    "cleaning": "Cleaning of corpora",
     "vectors": "Word vectors",
     "run": "Runs",
     "settings": "Settings",

@@ -1,0 +1,160 @@
+"""`keras-seq clean`: removes pairs that harm a training."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from keras_seq_cli.output import check_writable, emit, notice
+from keras_seq_cli.shared_options import Json
+
+if TYPE_CHECKING:
+    from keras_seq.cleaning import Cleaner
+    from keras_seq.text import Example
+
+_FILES = "repeatable, or a pattern, plain or .gz."
+
+
+def clean(
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output", "-o", help="File for the kept source<TAB>target lines; gzipped for .gz."
+        ),
+    ] = None,
+    pairs: Annotated[
+        list[str] | None, typer.Option(help=f"source<TAB>target lines, or CSV; {_FILES}")
+    ] = None,
+    source: Annotated[
+        list[str] | None, typer.Option(help=f"Source sentences, one per line; {_FILES}")
+    ] = None,
+    target: Annotated[
+        list[str] | None, typer.Option(help="Target sentences, parallel to --source.")
+    ] = None,
+    text: Annotated[
+        list[str] | None, typer.Option(help=f"Lines of text in one language; {_FILES}")
+    ] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(help="Columns of --pairs, by number or header, as in source=1,target=3."),
+    ] = None,
+    held_out: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Validation or test file, of lines or tab-separated columns, whose texts are "
+            "removed; repeatable."
+        ),
+    ] = None,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(metavar="RULE", help="Do not apply this rule; repeatable."),
+    ] = None,
+    max_characters: Annotated[
+        int, typer.Option(min=1, help="Maximum length of a side, for the rule `length`.")
+    ] = 1000,
+    removed: Annotated[
+        str | None, typer.Option(help="File for the removed lines, each after its rule and a tab.")
+    ] = None,
+    samples: Annotated[int, typer.Option(min=0, help="Removed pairs to print for each rule.")] = 3,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print what would be removed; write nothing.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Remove misaligned, foreign, damaged and repeated pairs, and say what went and why.
+
+    The rules learn scripts, letters and lengths from the files themselves. They are: empty,
+    damaged, length, script, language, ratio, copy, held-out and duplicate.
+    """
+    from keras_seq.cleaning import Cleaner
+    from keras_seq.text import InputError, PairFiles, check_readable, read_lines
+
+    if (output is None) != dry_run:
+        problem = "not with --dry-run" if dry_run else "expected a file, or --dry-run"
+        raise typer.BadParameter(problem, param_hint="'--output'")
+    if removed is not None and dry_run:
+        raise typer.BadParameter("not with --dry-run", param_hint="'--removed'")
+    for path in (output, removed):
+        if path is not None:
+            check_writable(path)
+    files = PairFiles(pairs=pairs, source=source, target=target, text=text, columns=columns)
+    files.check()
+    if files.has_features:
+        raise InputError("--columns: received a column of features, expected source and target")
+    for name in held_out or ():
+        check_readable(name)
+    lines = (line for name in held_out or () for line in read_lines(name, notice=notice))
+    cleaner = Cleaner(
+        files,
+        keep=keep or (),
+        max_characters=max_characters,
+        held_out=(cell for line in lines for cell in line.split("\t") if cell.strip()),
+        num_samples=samples,
+    )
+    with _opened(output) as write, _opened(removed) as write_removed:
+        for example, reason in cleaner.read():
+            if reason is None:
+                write(_line(example))
+            else:
+                write_removed(f"{reason}\t{_line(example)}")
+        if not cleaner.kept and not dry_run:
+            rules = ", ".join(cleaner.removed)
+            raise InputError(f"{files}: no {files.unit} is left; the rules that removed: {rules}")
+    emit(_json(cleaner) if as_json else _report(cleaner, files.unit))
+
+
+@contextlib.contextmanager
+def _opened(path: str | None):  # type: ignore[no-untyped-def]
+    """Opens a file that replaces `path` at the end; yields a function that writes lines."""
+    from keras_seq.storage import atomic_file
+
+    if path is None:
+        yield lambda line: None
+        return
+    with atomic_file(Path(path)) as file:
+        stream = gzip.GzipFile("", "wb", fileobj=file, mtime=0) if path.endswith(".gz") else file
+        yield lambda line: stream.write(line.encode("utf-8", "replace") + b"\n")
+        if stream is not file:
+            stream.close()
+
+
+def _line(example: Example) -> str:
+    """Returns the line of a pair; a tab within a side becomes a space."""
+    sides = [example.target] if example.target_only else [example.source, example.target]
+    return "\t".join(side.replace("\t", " ") for side in sides)
+
+
+def _report(cleaner: Cleaner, unit: str) -> Iterator[str]:
+    from keras_seq.cleaning import RULES
+
+    total = cleaner.kept + cleaner.removed.total()
+    for name, description in RULES.items():
+        if count := cleaner.removed[name]:
+            yield f"{name:<10}{count:>12,}  {count / total:>7.2%}  {description}"
+    yield f"{'kept':<10}{cleaner.kept:>12,}  {cleaner.kept / total:>7.2%}  of {total:,} {unit}s"
+    for name in RULES:
+        examples = cleaner.samples.get(name)
+        if not examples:
+            continue
+        yield ""
+        yield f"{name}, for example:"
+        for example in examples:
+            yield f"  {_line(example)}"
+
+
+def _json(cleaner: Cleaner) -> Iterator[str]:
+    report = {
+        "kept": cleaner.kept,
+        "removed": dict(cleaner.removed),
+        "samples": {
+            name: [[example.source, example.target] for example in examples]
+            for name, examples in cleaner.samples.items()
+        },
+    }
+    yield json.dumps(report, ensure_ascii=False, indent=1)

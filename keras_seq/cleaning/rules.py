@@ -1,0 +1,181 @@
+"""The rules that decide which pairs of a corpus are removed."""
+
+from __future__ import annotations
+
+import hashlib
+import unicodedata
+from collections.abc import Callable, Collection, Iterable, Sequence
+
+import numpy as np
+
+from keras_seq.cleaning.character_model import letters_of
+from keras_seq.cleaning.corpus_statistics import (
+    CorpusStatistics,
+    SideStatistics,
+    is_copy,
+    scripts_of,
+)
+from keras_seq.text import Example, InputError
+
+# The rules in the order in which they are applied, each with its description.
+RULES = {
+    "empty": "no text on one side",
+    "damaged": "characters that no text has, such as U+FFFD or control characters",
+    "length": "a side longer than the maximum",
+    "script": "most letters of a side are in a script that the side rarely has in the corpus",
+    "language": "a side looks like another language",
+    "ratio": "the lengths of the sides do not fit each other",
+    "copy": "the target is the source",
+    "held-out": "the source, or a target of 20 or more characters, is in the held-out files",
+    "duplicate": "the pair equals an earlier one",
+}
+# In a corpus with more copies, such as word forms, copies are right.
+_MAX_COPIES = 0.1
+_MAX_LENGTH_DEVIATION = 5.0
+# Letters that a text needs before its language can be told, and pairs that the models need, first
+# for the language of the other side, then for a third language.
+_MIN_LETTERS = 15
+_MIN_PAIRS, _MIN_PAIRS_OF_THIRD = 200, 1000
+# A text is in the language of the other side if the model of its own side gives it less by this
+# much, in natural log-probability per character ...
+_OTHER_SIDE = -0.3
+# ... and in a third language if its own side gives it little, in deviations of the side, and the
+# other side hardly less.
+_UNLIKELY, _NO_ADVANTAGE = 4.0, 0.5
+# Shorter targets, such as numbers or "Yes.", are held out by chance.
+_MIN_HELD_OUT = 20
+
+
+class Rules:
+    """Tells which rule removes a pair.
+
+    The rules `held-out` and `duplicate` remember pairs as hashes of 8 bytes.
+
+    Args:
+        statistics: Statistics of the corpus.
+        names: Names of the rules to apply, of `RULES`.
+        max_characters: The maximum length of a side.
+        held_out: Texts that the corpus must not have.
+    """
+
+    def __init__(
+        self,
+        statistics: CorpusStatistics,
+        *,
+        names: Collection[str],
+        max_characters: int,
+        held_out: Iterable[str],
+    ) -> None:
+        self._statistics = statistics
+        self._max_characters = max_characters
+        self._held_out = {_hash(text) for text in held_out}
+        self._seen: set[bytes] = set()
+        # Pairs without text are removed before, because no other rule can judge them.
+        self._checks: dict[str, Callable[[Example], bool]] = {
+            "damaged": lambda example: any(map(_is_damaged, example[:2])),
+            "length": lambda example: max(map(len, example[:2])) > max_characters,
+            "script": self._has_other_script,
+            "language": lambda example: example in self._foreign,
+            "ratio": self._has_other_ratio,
+            "copy": self._is_copy,
+            "held-out": self._is_held_out,
+            "duplicate": self._is_duplicate,
+        }
+        self._foreign: set[Example] = set()
+        self._names = [name for name in self._checks if name in names]
+
+    def reasons(self, examples: Sequence[Example]) -> list[str | None]:
+        """Returns the name of the first rule that removes each pair, or None to keep it."""
+        if "language" in self._names:
+            self._foreign = self._in_another_language(examples)
+        return [self._reason(example) for example in examples]
+
+    def _reason(self, example: Example) -> str | None:
+        if not example.usable:
+            return "empty"
+        for name in self._names:
+            if self._checks[name](example):
+                return name
+        return None
+
+    def _sides(self, example: Example) -> list[tuple[str, SideStatistics]]:
+        """Returns each text with the statistics of its side."""
+        sides = [(example.target, self._statistics.target)]
+        if self._statistics.source is not None:
+            sides.append((example.source, self._statistics.source))
+        return sides
+
+    def _has_other_script(self, example: Example) -> bool:
+        for text, side in self._sides(example):
+            scripts = scripts_of(text)
+            other = sum(count for name, count in scripts.items() if name not in side.scripts)
+            if 2 * other > scripts.total():
+                return True
+        return False
+
+    def _in_another_language(self, examples: Sequence[Example]) -> set[Example]:
+        source, target = self._statistics.source, self._statistics.target
+        if source is None or self._statistics.num_examples < _MIN_PAIRS:
+            return set()
+        foreign = self._are_foreign([example.target for example in examples], target, source)
+        foreign |= self._are_foreign([example.source for example in examples], source, target)
+        return {examples[int(number)] for number in np.flatnonzero(foreign)}
+
+    def _are_foreign(
+        self, texts: Sequence[str], side: SideStatistics, other: SideStatistics
+    ) -> np.ndarray:
+        """Returns whether each text of a side looks like another language."""
+        size = self._statistics.num_letters
+        own = side.model.log_probabilities(texts, size, leave_out=True)
+        advantage = own - other.model.log_probabilities(texts, size)
+        foreign = advantage < _OTHER_SIDE
+        if self._statistics.num_examples >= _MIN_PAIRS_OF_THIRD:
+            unlikely = side.unlikeliness(texts, own) > _UNLIKELY
+            foreign |= unlikely & (advantage < _NO_ADVANTAGE)
+        return foreign & np.array([len(letters_of(text)) >= _MIN_LETTERS for text in texts])
+
+    def _has_other_ratio(self, example: Example) -> bool:
+        if self._statistics.source is None:
+            return False
+        deviation = self._statistics.length_deviation(example.source, example.target)
+        return abs(deviation) > _MAX_LENGTH_DEVIATION
+
+    def _is_copy(self, example: Example) -> bool:
+        return self._statistics.copies <= _MAX_COPIES and is_copy(example.source, example.target)
+
+    def _is_held_out(self, example: Example) -> bool:
+        if not self._held_out:
+            return False
+        texts = [example.key]
+        if len(example.target) >= _MIN_HELD_OUT:
+            texts.append(example.target)
+        return any(_hash(text) in self._held_out for text in texts)
+
+    def _is_duplicate(self, example: Example) -> bool:
+        key = _hash(f"{example.source}\n{example.target}")
+        if key in self._seen:
+            return True
+        self._seen.add(key)
+        return False
+
+
+def check_rule(name: str) -> None:
+    """Raises InputError if no rule has this name."""
+    if name not in RULES:
+        raise InputError(f"rule {name!r} is unknown, expected one of {', '.join(RULES)}")
+
+
+def _is_damaged(text: str) -> bool:
+    """Returns whether a text has a replacement, control, private or unassigned character."""
+    if "\ufffd" in text:
+        return True
+    if text.isprintable():
+        return False
+    categories = {unicodedata.category(character) for character in text if character != "\t"}
+    return not categories.isdisjoint({"Cc", "Cn", "Co", "Cs"})
+
+
+def _hash(text: str) -> bytes:
+    """Returns 8 bytes that are equal for texts that differ only in spaces or composed accents."""
+    content = " ".join(unicodedata.normalize("NFC", text).split())
+    return hashlib.blake2b(content.encode("utf-8", "surrogatepass"), digest_size=8).digest()
