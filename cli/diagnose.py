@@ -12,7 +12,7 @@ import typer
 
 from keras_seq_cli.output import check_writable, emit, notice
 from keras_seq_cli.quiet import import_quietly
-from keras_seq_cli.search_options import with_search_options
+from keras_seq_cli.search_options import RERANK_OPTIONS, with_search_options
 from keras_seq_cli.shared_options import Ensemble, Json, Which
 
 if TYPE_CHECKING:
@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from keras_seq.analysis.diagnosis.result import Line, Summary
 
 # Omit these search options, because error analysis uses beam search with --beam-sizes.
-_OMITTED = ("method", "beam_size", "n_best", "temperature", "top_k", "top_p", "seed")
+_OMITTED = (
+    *("method", "beam_size", "n_best", "temperature", "top_k", "top_p", "seed"),
+    *RERANK_OPTIONS,
+)
 
 
 @functools.partial(with_search_options, without=_OMITTED)

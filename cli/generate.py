@@ -12,7 +12,7 @@ import typer
 
 from keras_seq_cli.output import emit, notice
 from keras_seq_cli.quiet import import_quietly
-from keras_seq_cli.search_options import with_search_options
+from keras_seq_cli.search_options import RERANK_OPTIONS, with_search_options
 from keras_seq_cli.shared_options import Ensemble, Which
 
 # Prompts per call of the model, to limit the memory for a large file.
@@ -22,7 +22,10 @@ _PROMPTS = 1024
 # Omit the options that need a source text. Omit --prefix, because prompts replace it.
 @functools.partial(
     with_search_options,
-    without=("coverage_penalty", "min_length_ratio", "max_length_ratio", "prefix"),
+    without=(
+        *("coverage_penalty", "min_length_ratio", "max_length_ratio", "prefix"),
+        *RERANK_OPTIONS,
+    ),
 )
 def generate(
     run: Annotated[str, typer.Argument(help="Run directory of a language model or a VAE.")],

@@ -9,14 +9,17 @@ import typer
 
 from keras_seq_cli.output import emit, notice
 from keras_seq_cli.quiet import import_quietly
-from keras_seq_cli.search_options import with_search_options
+from keras_seq_cli.search_options import RERANK_OPTIONS, with_search_options
 from keras_seq_cli.shared_options import Which
 
 
 # Omit the options that use attention weights, a source length or several texts per latent code.
 @functools.partial(
     with_search_options,
-    without=("coverage_penalty", "min_length_ratio", "max_length_ratio", "n_best"),
+    without=(
+        *("coverage_penalty", "min_length_ratio", "max_length_ratio", "n_best"),
+        *RERANK_OPTIONS,
+    ),
 )
 def interpolate(
     run: Annotated[str, typer.Argument(help="Run directory of a VAE.")],

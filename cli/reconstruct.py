@@ -11,7 +11,7 @@ import typer
 
 from keras_seq_cli.output import emit, notice
 from keras_seq_cli.quiet import import_quietly
-from keras_seq_cli.search_options import with_search_options
+from keras_seq_cli.search_options import RERANK_OPTIONS, with_search_options
 from keras_seq_cli.shared_options import TextsArgument, Which
 
 # Lines per call of the model, to limit the memory for a large file.
@@ -20,7 +20,8 @@ _LINES = 1024
 
 # Omit the options that need attention or a source length, because a VAE decodes latent codes.
 @functools.partial(
-    with_search_options, without=("coverage_penalty", "min_length_ratio", "max_length_ratio")
+    with_search_options,
+    without=("coverage_penalty", "min_length_ratio", "max_length_ratio", *RERANK_OPTIONS),
 )
 def reconstruct(
     run: Annotated[str, typer.Argument(help="Run directory of a VAE.")],

@@ -18,9 +18,12 @@ _TYPES = {
     "method": str,
     "length_normalization": str,
     "seed": int,
+    "rerank": str,
     "forbidden": list[str],
     "prefix": str,
 }
+# Options for translations only.
+RERANK_OPTIONS = ("rerank", "candidates")
 # List `--method` first in the help, because the other options depend on the method.
 OPTIONS: dict[str, tuple[Any, str]] = {
     field.name: (_TYPES.get(field.name, field.type), field.metadata["description"])

@@ -63,8 +63,13 @@ def search_config(
 ) -> SearchConfig:
     """Converts `SearchSettings` to a `SearchConfig` with token ids.
 
-    Raises SettingsError if a forbidden text has no tokens.
+    Raises SettingsError if a forbidden text has no tokens, or `search.rerank` is not none.
     """
+    if settings.rerank != "none":
+        raise SettingsError(
+            f"search.rerank: received {settings.rerank}, expected none: only translations by a run "
+            "are reranked"
+        )
     texts = settings.forbidden or []
     sequences = [
         _encoded(tokenizer, text, "forbidden")

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 from keras_seq.inference.hypothesis import Hypothesis, TokenTranslator
 from keras_seq.inference.id_search import IdSearch
+from keras_seq.inference.reranking import rerank
 from keras_seq.inference.run_predictor import RunPredictor
 from keras_seq.run import Run
 from keras_seq.settings import SearchSettings
@@ -38,9 +39,11 @@ class Translator(TokenTranslator, RunPredictor):
     own_options = frozenset({"unknown"})
 
     def _prepare_search(self) -> None:
-        self._search = IdSearch(
-            self.model, self.search_settings, self.target_tokenizer, self.unknown
-        )
+        search = self.search_settings
+        if search.rerank != "none":
+            sizes = {"beam_size": search.candidates, "n_best": search.candidates}
+            search = search.model_copy(update={"rerank": "none", **sizes})
+        self._search = IdSearch(self.model, search, self.target_tokenizer, self.unknown)
 
     @classmethod
     def of_run(
@@ -71,7 +74,10 @@ class Translator(TokenTranslator, RunPredictor):
             ValueError: If the numbers of prefixes and lines differ.
             InputError: If a prefix fills all of `search.max_length`.
         """
-        return self.translate_lines(lines, self._search, prefixes)
+        results = self.translate_lines(lines, self._search, prefixes)
+        if self.search_settings.rerank == "none":
+            return results
+        return [rerank(hypotheses, self.search_settings) for hypotheses in results]
 
 
 def translate(

@@ -8,12 +8,14 @@ from .entities import EntityScores, TagScores, are_entity_tags, entities, entity
 from .error_rate import Errors, character_errors, word_errors
 from .labels import LabelScores, label_scores
 from .metric_choice import MetricChoice, choose_bleu_tokenizer, choose_metric
+from .pairwise import PAIRWISE_METRICS, pairwise_scores
 from .score import ALL_METRICS, LINE_METRICS, METRICS, Score, Scores, bleu, score, sentence_chrf
 
 __all__ = [
     "ALL_METRICS",
     "LINE_METRICS",
     "METRICS",
+    "PAIRWISE_METRICS",
     "TESTS",
     "TOKENIZERS",
     "Comparison",
@@ -38,6 +40,7 @@ __all__ = [
     "entities",
     "entity_scores",
     "label_scores",
+    "pairwise_scores",
     "score",
     "scores_by_name",
     "sentence_chrf",

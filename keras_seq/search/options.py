@@ -61,6 +61,12 @@ class TextSearchOptions(SearchOptions):
     method: Literal["beam", "sampling"] = _option(
         "beam", "beam: the likeliest outputs; sampling: random outputs."
     )
+    rerank: Literal["none", "chrf", "bleu", "exact"] = _option(
+        "none", "Metric whose expected value chooses the output: none, chrf, bleu or exact."
+    )
+    candidates: int = _option(
+        16, "rerank: outputs to choose from: the beam size, or samples.", ge=2, le=1000
+    )
     forbidden: str | list[str] | None = _option(
         None, "One or several words or phrases that the output must not contain."
     )

@@ -50,6 +50,11 @@ def _require(training: Any, expected: dict[str, Any], reason: str) -> None:
 
 def _check_task(settings: Any) -> None:
     families = families_of(TASKS[settings.task])
+    if settings.search.rerank != "none" and settings.task != "translate":
+        raise ValueError(
+            f"search.rerank: received {settings.search.rerank}, expected none with task "
+            f"{settings.task!r}: only translations are reranked"
+        )
     if settings.model.family not in families:
         raise ValueError(
             f"model.family: received {settings.model.family!r}, expected "

@@ -37,6 +37,8 @@ class SearchSettings(Section):
     top_k: int = _option("top_k")
     top_p: float = _option("top_p")
     seed: int = _option("seed")
+    rerank: Literal["none", "chrf", "bleu", "exact"] = _option("rerank")
+    candidates: int = _option("candidates")
     forbidden: str | list[str] | None = _option("forbidden", min_length=1, max_length=4096)
     prefix: str | None = _option("prefix", min_length=1, max_length=4096)
     batch_size: int = _option("batch_size")
@@ -44,7 +46,12 @@ class SearchSettings(Section):
     @model_validator(mode="after")
     def _check_combinations(self) -> SearchSettings:
         beam = self.method == "beam"
-        for name, limit in (UPPER_LIMITS | ({"n_best": "beam_size"} if beam else {})).items():
+        limits = dict(UPPER_LIMITS)
+        if self.rerank != "none":
+            limits["n_best"] = "candidates"
+        elif beam:
+            limits["n_best"] = "beam_size"
+        for name, limit in limits.items():
             value, most = getattr(self, name), getattr(self, limit)
             if value > most:
                 raise ValueError(

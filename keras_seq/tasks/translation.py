@@ -120,7 +120,9 @@ class Translation(Task):
 def validation_search(run: Run) -> SearchSettings:
     """Returns the search settings of the validations in a training."""
     size = run.settings.training.validation_beam_size
-    return run.settings.search.model_copy(update={"beam_size": size, "n_best": 1, "batch_size": 64})
+    # Validations are frequent, so they do not rerank.
+    changes = {"beam_size": size, "n_best": 1, "batch_size": 64, "rerank": "none"}
+    return run.settings.search.model_copy(update=changes)
 
 
 class TranslationEvaluation:

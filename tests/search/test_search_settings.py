@@ -25,6 +25,8 @@ OTHERWISE_IN_PYTHON = {
     "prefix": ("prefix",),
     "batch_size": ("source",),
 }
+# Only translations by a run are reranked.
+OF_TRANSLATIONS = {"rerank", "candidates"}
 DEFAULTS = {field.name: field.default for field in dataclasses.fields(SearchConfig)}
 
 
@@ -50,7 +52,7 @@ def test_search_arguments_have_the_same_defaults_as_the_settings():
 
 
 def test_every_search_setting_has_a_python_argument():
-    assert set(FIELDS) - set(DEFAULTS) == set(OTHERWISE_IN_PYTHON)
+    assert set(FIELDS) - set(DEFAULTS) == set(OTHERWISE_IN_PYTHON) | OF_TRANSLATIONS
     found = {"beam_search", "sample", *DEFAULTS}
     for search in (beam_search, sample):
         found |= set(inspect.signature(search).parameters)
@@ -106,6 +108,10 @@ IMPOSSIBLE = [
     # Rules for the output.
     ({"no_repeat_ngram_size": -1}, "no_repeat_ngram_size: received -1, expected an integer"),
     ({"repetition_penalty": 0}, "repetition_penalty: received 0, expected a number, at least"),
+    # Reranking.
+    ({"rerank": "ter"}, "rerank: received 'ter', expected 'none', 'chrf', 'bleu' or 'exact'"),
+    ({"candidates": 1}, "candidates: received 1, expected an integer, at least 2"),
+    ({"rerank": "bleu", "n_best": 17}, "n_best: received 17, expected at most search.candidates"),
     ({"prefix": ""}, "prefix: received '', expected text"),
     ({"forbidden": []}, "forbidden: received a list, expected text or a list of texts"),
 ]
