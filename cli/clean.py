@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import itertools
 import json
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -47,11 +49,11 @@ def clean(
     held_out: Annotated[
         list[str] | None,
         typer.Option(
-            help="Validation or test file, of lines or tab-separated columns, whose texts are "
-            "removed; repeatable."
+            help="Validation or test file of lines or tab-separated columns, or a pattern, whose "
+            "texts are removed; repeatable."
         ),
     ] = None,
-    keep: Annotated[
+    skip: Annotated[
         list[str] | None,
         typer.Option(metavar="RULE", help="Do not apply this rule; repeatable."),
     ] = None,
@@ -67,36 +69,41 @@ def clean(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Remove misaligned, foreign, damaged and repeated pairs, and say what went and why.
+    """Remove foreign, damaged, repeated and uneven pairs, and say what went and why.
 
     The rules learn scripts, letters and lengths from the files themselves. They are: empty,
     damaged, length, script, language, ratio, copy, held-out and duplicate.
     """
     from keras_seq.cleaning import Cleaner
-    from keras_seq.text import InputError, PairFiles, check_readable, read_lines
+    from keras_seq.text import InputError, PairFiles, check_readable, expand_names, read_lines
 
     if (output is None) != dry_run:
         problem = "not with --dry-run" if dry_run else "expected a file, or --dry-run"
         raise typer.BadParameter(problem, param_hint="'--output'")
     if removed is not None and dry_run:
         raise typer.BadParameter("not with --dry-run", param_hint="'--removed'")
-    for path in (output, removed):
-        if path is not None:
-            check_writable(path)
+    if columns is not None and pairs is None:
+        raise typer.BadParameter("needs --pairs", param_hint="'--columns'")
     files = PairFiles(pairs=pairs, source=source, target=target, text=text, columns=columns)
     files.check()
+    tests = expand_names(held_out or ())
+    _check_outputs([output, removed], [*itertools.chain(*files.names.values()), *tests])
     if files.has_features:
         raise InputError("--columns: received a column of features, expected source and target")
-    for name in held_out or ():
+    for name in tests:
         check_readable(name)
-    lines = (line for name in held_out or () for line in read_lines(name, notice=notice))
+        if name.removesuffix(".gz").endswith(".csv"):
+            raise InputError(f"{name}: expected lines or tab-separated columns, received CSV")
+    lines = (line for name in tests for line in read_lines(name, notice=notice))
     cleaner = Cleaner(
         files,
-        keep=keep or (),
+        skip=skip or (),
         max_characters=max_characters,
         held_out=(cell for line in lines for cell in line.split("\t") if cell.strip()),
         num_samples=samples,
     )
+    for note in cleaner.notes:
+        notice(note)
     with _opened(output) as write, _opened(removed) as write_removed:
         for example, reason in cleaner.read():
             if reason is None:
@@ -104,9 +111,26 @@ def clean(
             else:
                 write_removed(f"{reason}\t{_line(example)}")
         if not cleaner.kept and not dry_run:
+            for line in _report(cleaner, files.unit):
+                notice(line)
             rules = ", ".join(cleaner.removed)
             raise InputError(f"{files}: no {files.unit} is left; the rules that removed: {rules}")
     emit(_json(cleaner) if as_json else _report(cleaner, files.unit))
+
+
+def _check_outputs(outputs: Sequence[str | None], inputs: Sequence[str]) -> None:
+    """Raises InputError if an output cannot be written, or is an input or another output."""
+    from keras_seq.text import InputError
+
+    names = [path for path in outputs if path is not None]
+    for number, path in enumerate(names):
+        check_writable(path)
+        if path == "-":
+            raise InputError("--output: received -, expected the name of a file")
+        for other in (*inputs, *names[:number]):
+            is_same = Path(path).absolute() == Path(other).absolute()
+            if is_same or (Path(path).exists() and os.path.samefile(path, other)):
+                raise InputError(f"{path}: would replace {other}: name another file")
 
 
 @contextlib.contextmanager

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 import keras_seq
+from keras_seq_cli.augment import augment
 from keras_seq_cli.average import average
 from keras_seq_cli.classify import classify
 from keras_seq_cli.clean import clean
@@ -46,8 +47,8 @@ app = typer.Typer(
 )
 COMMANDS = (
     train, translate, generate, reconstruct, interpolate, classify, tag, transcribe, detect,
-    evaluate, report, score, likelihood, diagnose, clean, prepare, average, export, serve, push,
-    pull, demo,
+    evaluate, report, score, likelihood, diagnose, clean, augment, prepare, average, export,
+    serve, push, pull, demo,
 )  # fmt: skip
 # Commands that build no model of a run.
 WITHOUT_PLUGINS = (score, clean, serve, demo)

@@ -63,6 +63,7 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     # This part only checks whether JAX is installed and does not import JAX.
     "process": ({"text"}, {"jax", "tensorflow"}),
     "cleaning": ({"text"}, {"numpy"}),
+    "augmentation": ({"cleaning", "jobs", "run", "storage", "text"}, set()),
     # The packages that read recordings are optional.
     "data": ({"storage", "text"}, {"numpy", "soundfile", "soxr"}),
     "backend": ({"process"}, {"keras", "numpy", "tensorflow", "jax", "torch"}),
@@ -149,7 +150,16 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     ),
     "__main__": ({"cli"}, set()),
     "cli": (
-        ABOVE_RUN | {"cleaning", "jobs", "run.averaging", "serving", "serving.http", "training"},
+        ABOVE_RUN
+        | {
+            "augmentation",
+            "cleaning",
+            "jobs",
+            "run.averaging",
+            "serving",
+            "serving.http",
+            "training",
+        },
         {"typer", "click", "rich"},
     ),
 }

@@ -72,7 +72,8 @@ SMALL = {
 }
 # Other tests train with the options of these commands.
 DRY = [
-    f"runs/{name}" for name in "mine bpe letters tagged one two two-devices shared largest".split()
+    f"runs/{name}"
+    for name in "mine bpe letters tagged one two two-devices shared largest more".split()
 ]
 PYTHON_LIMIT = '"training.max_minutes": 30'
 
@@ -102,6 +103,7 @@ def folder(tmp_path_factory):
     (folder / "unseen.tsv").write_text(
         "".join(f"{source}\t{target}\n" for source, target in pairs[60:80]), encoding="utf-8"
     )
+    (folder / "mono.de").write_bytes((folder / "test.de").read_bytes())
     (folder / "mine.toml").write_text(
         "".join(blocks(ROOT / "docs" / "presets.md", "toml")), encoding="utf-8"
     )

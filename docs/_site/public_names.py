@@ -24,6 +24,7 @@ PACKAGES = {
     "scoring": "Scores",
     "text": "Text",
     "cleaning": "Cleaning of corpora",
+    "augmentation": "More training pairs",
     "vectors": "Word vectors",
     "run": "Runs",
     "settings": "Settings",

@@ -1,6 +1,8 @@
 """Removal of pairs that harm a training, such as misaligned ones. Without Keras."""
 
+from keras_seq.cleaning.character_model import CharacterModel
 from keras_seq.cleaning.cleaner import Cleaner
+from keras_seq.cleaning.corpus_statistics import is_copy
 from keras_seq.cleaning.rules import RULES
 
-__all__ = ["RULES", "Cleaner"]
+__all__ = ["RULES", "CharacterModel", "Cleaner", "is_copy"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import unicodedata
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -14,7 +14,6 @@ _START, _END = "\x02\x02", "\x03"
 # Trigrams are counted in a table by a hash, in which few of the some 50,000 of a language collide.
 _TABLE = 2**22
 _FACTORS = np.array([0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D], np.uint64)
-_NOT_LETTERS = re.compile(r"[\W\d_]+")
 
 
 class CharacterModel:
@@ -71,6 +70,18 @@ class CharacterModel:
         return np.bincount(found.texts, values) / np.bincount(found.texts)
 
 
+class _Letters(dict[int, int]):
+    """Maps letters and their marks to themselves, and other characters to a space."""
+
+    def __missing__(self, point: int) -> int:
+        is_letter = unicodedata.category(chr(point))[0] in "LM"
+        self[point] = point if is_letter else ord(" ")
+        return self[point]
+
+
+_LETTERS = _Letters()
+
+
 def num_trigrams(text: str) -> int:
     """Returns the number of trigrams of a text, which is one more than that of its letters."""
     return len(letters_of(text)) + 1
@@ -78,7 +89,7 @@ def num_trigrams(text: str) -> int:
 
 def letters_of(text: str) -> str:
     """Returns the letters of a text in lower case, with one space between words."""
-    return _NOT_LETTERS.sub(" ", text.lower()).strip()
+    return " ".join(text.lower().translate(_LETTERS).split())
 
 
 class _Found(NamedTuple):

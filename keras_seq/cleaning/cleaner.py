@@ -22,7 +22,7 @@ class Cleaner:
 
     Args:
         files: The corpus, which is read twice.
-        keep: Names of rules of `RULES` that are not applied.
+        skip: Names of rules of `RULES` that are not applied; `empty` always is.
         max_characters: The maximum length of a side.
         held_out: Texts that the corpus must not have, such as the lines of test files.
         num_samples: The number of removed pairs to remember for each rule.
@@ -31,6 +31,7 @@ class Cleaner:
         kept: The number of pairs that were kept so far.
         removed: The number of pairs that each rule removed so far.
         samples: The first pairs that each rule removed.
+        notes: Rules that the corpus is too small for, or that do not suit it.
 
     Raises:
         InputError: A rule is unknown, a file cannot be read, or no pair has text.
@@ -50,12 +51,12 @@ class Cleaner:
         self,
         files: PairFiles,
         *,
-        keep: Collection[str] = (),
+        skip: Collection[str] = (),
         max_characters: int = 1000,
         held_out: Iterable[str] = (),
         num_samples: int = 3,
     ) -> None:
-        for name in keep:
+        for name in skip:
             check_rule(name)
         self._files = files
         statistics = CorpusStatistics(files.read())
@@ -63,10 +64,11 @@ class Cleaner:
             raise InputError(f"{files}: no {files.unit} has text")
         self._rules = Rules(
             statistics,
-            names=[name for name in RULES if name not in keep],
+            names=[name for name in RULES if name not in skip],
             max_characters=max_characters,
             held_out=held_out,
         )
+        self.notes = self._rules.notes()
         self._num_samples = num_samples
         self.kept = 0
         self.removed: Counter[str] = Counter()

@@ -116,8 +116,10 @@ class CorpusStatistics:
         self.source.measure(sources, self.num_letters)
         pairs = list(zip(sources, targets, strict=True))
         self.copies = sum(is_copy(*pair) for pair in pairs) / len(pairs)
-        self.ratio = statistics.median(len(target) / len(source) for source, target in pairs)
-        self.length = Spread.of([self._distance(*pair) for pair in pairs])
+        # Many copies would have the ratio 1, whatever that of translations is.
+        translated = [pair for pair in pairs if not is_copy(*pair)] or pairs
+        self.ratio = statistics.median(len(target) / len(source) for source, target in translated)
+        self.length = Spread.of([self._distance(*pair) for pair in translated])
 
     def length_deviation(self, source: str, target: str) -> float:
         """Returns how far the lengths of a pair are from those of the corpus, in deviations.

@@ -84,6 +84,23 @@ class Rules:
         self._foreign: set[Example] = set()
         self._names = [name for name in self._checks if name in names]
 
+    def notes(self) -> list[str]:
+        """Returns which rules are not applied, or only in part, because of the corpus."""
+        notes: list[str] = []
+        statistics = self._statistics
+        size = statistics.num_examples
+        if statistics.source is None:
+            return notes
+        if "language" in self._names and size < _MIN_PAIRS_OF_THIRD:
+            rule = "not applied" if size < _MIN_PAIRS else "third languages are not looked for"
+            least = _MIN_PAIRS if size < _MIN_PAIRS else _MIN_PAIRS_OF_THIRD
+            notes.append(f"language: {rule}, which needs {least:,} pairs")
+        if "copy" in self._names and statistics.copies > _MAX_COPIES:
+            notes.append(
+                f"copy: not applied, because {statistics.copies:.0%} of the pairs are copies"
+            )
+        return notes
+
     def reasons(self, examples: Sequence[Example]) -> list[str | None]:
         """Returns the name of the first rule that removes each pair, or None to keep it."""
         if "language" in self._names:
@@ -107,7 +124,9 @@ class Rules:
 
     def _has_other_script(self, example: Example) -> bool:
         for text, side in self._sides(example):
-            scripts = scripts_of(text)
+            # A name may stay in the script of the source.
+            other_side = set(example.source if text is example.target else example.target)
+            scripts = scripts_of("".join(letter for letter in text if letter not in other_side))
             other = sum(count for name, count in scripts.items() if name not in side.scripts)
             if 2 * other > scripts.total():
                 return True
@@ -127,7 +146,8 @@ class Rules:
         """Returns whether each text of a side looks like another language."""
         size = self._statistics.num_letters
         own = side.model.log_probabilities(texts, size, leave_out=True)
-        advantage = own - other.model.log_probabilities(texts, size)
+        # The other side may contain the text too, if both are in one language.
+        advantage = own - other.model.log_probabilities(texts, size, leave_out=True)
         foreign = advantage < _OTHER_SIDE
         if self._statistics.num_examples >= _MIN_PAIRS_OF_THIRD:
             unlikely = side.unlikeliness(texts, own) > _UNLIKELY
@@ -160,19 +180,20 @@ class Rules:
 
 
 def check_rule(name: str) -> None:
-    """Raises InputError if no rule has this name."""
-    if name not in RULES:
-        raise InputError(f"rule {name!r} is unknown, expected one of {', '.join(RULES)}")
+    """Raises InputError if no rule of this name can be skipped."""
+    names = [rule for rule in RULES if rule != "empty"]
+    if name not in names:
+        raise InputError(f"rule {name!r}: expected one of {', '.join(names)}")
 
 
 def _is_damaged(text: str) -> bool:
-    """Returns whether a text has a replacement, control, private or unassigned character."""
+    """Returns whether a text has a replacement, control, private or surrogate character."""
     if "\ufffd" in text:
         return True
     if text.isprintable():
         return False
     categories = {unicodedata.category(character) for character in text if character != "\t"}
-    return not categories.isdisjoint({"Cc", "Cn", "Co", "Cs"})
+    return not categories.isdisjoint({"Cc", "Co", "Cs"})
 
 
 def _hash(text: str) -> bytes:
