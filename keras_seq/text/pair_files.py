@@ -184,7 +184,7 @@ class PairFiles:
             check_readable(name)
             if name == "-" or stat.S_ISFIFO(os.stat(name).st_mode):
                 raise InputError(
-                    f"{display_name(name)}: training reads its text more than once: name a file"
+                    f"{display_name(name)}: the text is read more than once: name a file"
                 )
 
     def describe(self, key: str) -> str:

@@ -172,7 +172,7 @@ def test_train_rejects_broken_gzip_files(keras_seq_command, corpus, tmp_path, co
         (["--source", "good.en"], "--source without --target"),
         (["--source", "absent.en", "--target", "good.de"], "absent.en: no such file"),
         (["--source", ".", "--target", "good.de"], ".: is a directory"),
-        (["--source", "-", "--target", "good.de"], "training reads its text more than once"),
+        (["--source", "-", "--target", "good.de"], "the text is read more than once"),
         ([*GOOD, "--pairs", "good.en"], "both --pairs and --source"),
         ([*GOOD, "--weights", "absent.txt"], "absent.txt: no such file"),
         ([*GOOD, "--weights", "good.en"], "good.en:1: received 'a dog runs 0 times', expected one"),

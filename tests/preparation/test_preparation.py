@@ -223,7 +223,7 @@ def test_overwrite_with_invalid_text_keeps_the_existing_run(corpus, prepared, tm
         ({"data.source": "a"}, "--source without --target: both are needed"),
         ({"data.target": "a"}, "--target without --source: both are needed"),
         ({"data.pairs": "a", "data.source": "b"}, "both --pairs and --source"),
-        ({"data.pairs": "-"}, "standard input: training reads its text more than once"),
+        ({"data.pairs": "-"}, "standard input: the text is read more than once"),
         ({"data.pairs": "absent.tsv"}, "absent.tsv: no such file"),
         ({"data.pairs": os.curdir}, "is a directory"),
     ],
