@@ -7,19 +7,22 @@ import gzip
 import itertools
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from keras_seq_cli.output import check_writable, emit, notice
+from keras_seq_cli.progress import Progress, shows_progress
 from keras_seq_cli.shared_options import Json
 
 if TYPE_CHECKING:
     from keras_seq.cleaning import Cleaner
     from keras_seq.text import Example
 
+# Pairs between updates of the progress.
+_PROGRESS = 1000
 _FILES = "repeatable, or a pattern, plain or .gz."
 
 
@@ -104,8 +107,15 @@ def clean(
     )
     for note in cleaner.notes:
         notice(note)
-    with _opened(output) as write, _opened(removed) as write_removed:
-        for example, reason in cleaner.read():
+    with (
+        _opened(output) as write,
+        _opened(removed) as write_removed,
+        Progress(None, shows_progress(None, output or "")) as progress,
+    ):
+        progress.resume()
+        for number, (example, reason) in enumerate(cleaner.read(), 1):
+            if number % _PROGRESS == 0:
+                progress.advance(_PROGRESS)
             if reason is None:
                 write(_line(example))
             else:
@@ -134,7 +144,7 @@ def _check_outputs(outputs: Sequence[str | None], inputs: Sequence[str]) -> None
 
 
 @contextlib.contextmanager
-def _opened(path: str | None):  # type: ignore[no-untyped-def]
+def _opened(path: str | None) -> Iterator[Callable[[str], object]]:
     """Opens a file that replaces `path` at the end; yields a function that writes lines."""
     from keras_seq.storage import atomic_file
 

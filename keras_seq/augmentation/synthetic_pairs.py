@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from keras_seq.cleaning import CharacterModel, is_copy
-from keras_seq.jobs import translate_files
-from keras_seq.jobs.local_workers import run_locally
+from keras_seq.jobs import run_locally, translate_files
 from keras_seq.run import Run
 from keras_seq.storage import atomic_file, remove
 from keras_seq.text import InputError, Notice, expand_names, read_lines

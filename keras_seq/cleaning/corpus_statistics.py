@@ -1,4 +1,4 @@
-"""What the rules learn from a corpus: scripts, letters and lengths of both sides."""
+"""Statistics that the rules learn from a corpus: scripts, letters and lengths of both sides."""
 
 from __future__ import annotations
 

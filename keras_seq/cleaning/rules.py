@@ -32,7 +32,7 @@ RULES = {
 # In a corpus with more copies, such as word forms, copies are right.
 _MAX_COPIES = 0.1
 _MAX_LENGTH_DEVIATION = 5.0
-# Letters that a text needs before its language can be told, and pairs that the models need, first
+# Letters that a text needs for its language to be identified, and pairs that the models need, first
 # for the language of the other side, then for a third language.
 _MIN_LETTERS = 15
 _MIN_PAIRS, _MIN_PAIRS_OF_THIRD = 200, 1000
@@ -67,7 +67,6 @@ class Rules:
         held_out: Iterable[str],
     ) -> None:
         self._statistics = statistics
-        self._max_characters = max_characters
         self._held_out = {_hash(text) for text in held_out}
         self._seen: set[bytes] = set()
         # Pairs without text are removed before, because no other rule can judge them.
@@ -115,22 +114,11 @@ class Rules:
                 return name
         return None
 
-    def _sides(self, example: Example) -> list[tuple[str, SideStatistics]]:
-        """Returns each text with the statistics of its side."""
-        sides = [(example.target, self._statistics.target)]
-        if self._statistics.source is not None:
-            sides.append((example.source, self._statistics.source))
-        return sides
-
     def _has_other_script(self, example: Example) -> bool:
-        for text, side in self._sides(example):
-            # A name may stay in the script of the source.
-            other_side = set(example.source if text is example.target else example.target)
-            scripts = scripts_of("".join(letter for letter in text if letter not in other_side))
-            other = sum(count for name, count in scripts.items() if name not in side.scripts)
-            if 2 * other > scripts.total():
-                return True
-        return False
+        source, target = self._statistics.source, self._statistics.target
+        return _is_in_other_script(example.target, example.source, target) or (
+            source is not None and _is_in_other_script(example.source, example.target, source)
+        )
 
     def _in_another_language(self, examples: Sequence[Example]) -> set[Example]:
         source, target = self._statistics.source, self._statistics.target
@@ -184,6 +172,16 @@ def check_rule(name: str) -> None:
     names = [rule for rule in RULES if rule != "empty"]
     if name not in names:
         raise InputError(f"rule {name!r}: expected one of {', '.join(names)}")
+
+
+def _is_in_other_script(text: str, other: str, side: SideStatistics) -> bool:
+    """Returns whether most letters are in scripts that the side of the text rarely has.
+
+    Letters of the other text of the pair do not count, because a name may stay in its script.
+    """
+    scripts = scripts_of("".join(letter for letter in text if letter not in other))
+    rare = sum(count for name, count in scripts.items() if name not in side.scripts)
+    return 2 * rare > scripts.total()
 
 
 def _is_damaged(text: str) -> bool:

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from keras_seq import backend
 from keras_seq.inference.hypothesis import Hypothesis
 from keras_seq.scoring import pairwise_scores
+from keras_seq.search.scores import length_penalty
 from keras_seq.settings import SearchSettings
 
 
@@ -50,16 +52,9 @@ def _probabilities(hypotheses: Sequence[Hypothesis], search: SearchSettings) -> 
     if search.method == "sampling":
         # A probable text is drawn more often.
         return np.full(len(hypotheses), 1 / len(hypotheses))
-    lengths = np.array([len(one.tokens) + one.ended for one in hypotheses], float)
-    norm = np.mean(_penalties(lengths, search))
+    lengths = np.array([len(one.tokens) + one.ended for one in hypotheses])
+    norms = length_penalty(lengths, search.length_normalization, search.alpha)
+    norm = backend.to_numpy(norms).mean()
     logarithms = norm * np.array([one.score for one in hypotheses])
     probabilities = np.exp(logarithms - logarithms.max())
     return np.asarray(probabilities / probabilities.sum())
-
-
-def _penalties(lengths: np.ndarray, search: SearchSettings) -> np.ndarray:
-    """See `keras_seq.search.scores.length_penalty`."""
-    if search.length_normalization == "none":
-        return np.ones_like(lengths)
-    base = lengths if search.length_normalization == "average" else (5 + lengths) / 6
-    return np.asarray(base**search.alpha)

@@ -146,9 +146,11 @@ def test_names_in_the_script_of_the_source_stay(tmp_path):
 def test_corrections_in_the_same_language_stay(tmp_path):
     """Each text has a twin on the other side, which must not make the other side likelier."""
     path = tmp_path / "pairs.tsv"
-    pairs = [(line.replace("the", "teh", 1), line) for line in ENGLISH[::4]]
-    path.write_text("".join(f"{source}\t{target}\n" for source, target in pairs))
-    assert set(reasons(path)) <= {None, "duplicate"}
+    generator = random.Random(2)
+    words = ["".join(generator.choices("aeioubdglmnrst", k=6)) for _ in range(900)]
+    lines = [" ".join(generator.sample(words, 5)) for _ in range(250)]
+    path.write_text("".join(f"{line[1:]}\t{line}\n" for line in lines))
+    assert reasons(path) == [None] * len(lines)
 
 
 def test_rules_that_do_not_suit_the_corpus_are_named(tmp_path):
