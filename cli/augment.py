@@ -1,9 +1,10 @@
-"""`keras-seq augment`: makes training pairs of text in one language."""
+"""`keras-seq augment`: makes training pairs of text in one language, and of other pairs."""
 
 from __future__ import annotations
 
-import functools
-from typing import Annotated, Any, Literal
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -12,27 +13,40 @@ from keras_seq_cli.search_options import RERANK_OPTIONS, with_search_options
 from keras_seq_cli.shared_options import Overwrite, Runner, Which, Workers
 from keras_seq_cli.signals import exit_on_sigterm
 
+if TYPE_CHECKING:
+    from keras_seq.text import Example
+
+_Text = Annotated[
+    list[str], typer.Argument(help="Files of sentences, one per line, or patterns; plain or .gz.")
+]
+_Pairs = Annotated[
+    list[str], typer.Argument(help="Files of source<TAB>target lines or CSV, or patterns.")
+]
+_Columns = Annotated[
+    str | None,
+    typer.Option(help="Columns of PAIRS, by number or header: source=1,target=2,features=3."),
+]
+_PairOutput = Annotated[
+    str,
+    typer.Option("--output", "-o", help="File for the pairs; gzipped if its name ends in .gz."),
+]
+_Tag = Annotated[
+    str, typer.Option(help="Text before each source, such as <bt>, to mark these pairs.")
+]
+_Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
+
 
 # Omit --n-best, because each line gets one translation.
-@functools.partial(with_search_options, without=("n_best", *RERANK_OPTIONS))
-def augment(
-    run: Annotated[str, typer.Argument(help="Run directory that translates TEXT.")],
-    text: Annotated[
-        list[str],
-        typer.Argument(help="Files of sentences in one language, or patterns, plain or .gz."),
-    ],
-    output: Annotated[
-        str, typer.Option("--output", "-o", help="File for the source<TAB>target lines.")
-    ],
-    text_is: Annotated[
-        Literal["target", "source"],
-        typer.Option(
-            help="Side of TEXT in the pairs. target: back-translation; source: self-training."
-        ),
-    ] = "target",
-    tag: Annotated[
-        str, typer.Option(help="Text before each source, such as <bt>, to mark synthetic pairs.")
-    ] = "",
+def _with_search(command: Any) -> Any:
+    return with_search_options(command, without=("n_best", *RERANK_OPTIONS))
+
+
+@_with_search
+def back_translate(
+    run: Annotated[str, typer.Argument(help="Run that translates TEXT.")],
+    text: _Text,
+    output: _PairOutput,
+    tag: _Tag = "",
     which: Which = "best",
     workers: Workers = None,
     runner: Runner = "local",
@@ -40,11 +54,46 @@ def augment(
     *,
     search: dict[str, Any],
 ) -> None:
-    """Translate text in one language, and write pairs to train another run.
+    """Translate text in the target language; the translations are sources.
 
-    Back-translation: RUN translates from the target language to the source language of the run to
-    be trained. If the command was interrupted, the same command resumes it.
+    RUN translates from the target language to the source language of the run to be trained. If the
+    command was interrupted, the same command resumes it.
     """
+    _translate(run, text, output, "target", tag, which, workers, runner, overwrite, search)
+
+
+@_with_search
+def self_train(
+    run: Annotated[str, typer.Argument(help="Run that translates TEXT.")],
+    text: _Text,
+    output: _PairOutput,
+    tag: _Tag = "",
+    which: Which = "best",
+    workers: Workers = None,
+    runner: Runner = "local",
+    overwrite: Overwrite = False,
+    *,
+    search: dict[str, Any],
+) -> None:
+    """Translate text in the source language; the translations are targets.
+
+    If the command was interrupted, the same command resumes it.
+    """
+    _translate(run, text, output, "source", tag, which, workers, runner, overwrite, search)
+
+
+def _translate(
+    run: str,
+    text: list[str],
+    output: str,
+    text_is: Literal["source", "target"],
+    tag: str,
+    which: str,
+    workers: int | None,
+    runner: str,
+    overwrite: bool,
+    search: dict[str, Any],
+) -> None:
     from keras_seq.augmentation import make_synthetic_pairs
     from keras_seq.jobs import require_ray, run_locally, run_on_ray
 
@@ -69,3 +118,83 @@ def augment(
         f"{output}: {counts.pairs:,} pairs; left out: {counts.blank:,} blank lines, "
         f"{counts.untranslated:,} without a translation, {counts.copies:,} copies"
     )
+
+
+def copy(text: _Text, output: _PairOutput, tag: _Tag = "", overwrite: Overwrite = False) -> None:
+    """Make each line of text in the target language its own source."""
+    from keras_seq.augmentation import copied_pairs
+    from keras_seq.text import expand_names, read_lines
+
+    names = expand_names(text)
+    lines = (line for name in names for line in read_lines(name, notice=notice))
+    _write(output, names, copied_pairs(lines, tag=tag), overwrite)
+
+
+def noise(
+    pairs: _Pairs,
+    output: _PairOutput,
+    columns: _Columns = None,
+    drop: Annotated[float, typer.Option(help="Probability of removing a word.")] = 0.1,
+    mask: Annotated[float, typer.Option(help="Probability of masking a word.")] = 0.0,
+    swap: Annotated[int, typer.Option(help="Maximum distance of a word from its place.")] = 3,
+    mask_text: Annotated[
+        str, typer.Option(help="What replaces a masked word; add it to tokenizer.symbols.")
+    ] = "<mask>",
+    unit: Annotated[
+        Literal["word", "character"], typer.Option(help="What is removed, masked and swapped.")
+    ] = "word",
+    copies: Annotated[int, typer.Option(min=1, help="Pairs to make of each pair.")] = 1,
+    seed: _Seed = 0,
+    overwrite: Overwrite = False,
+) -> None:
+    """Remove, mask and swap words of the sources; the targets stay."""
+    from keras_seq.augmentation import Noise, noised_pairs
+    from keras_seq.text import PairFiles
+
+    amount = Noise(drop, mask, swap, mask_text, unit)
+    amount.check()
+    files = PairFiles(pairs=pairs, columns=columns)
+    examples = noised_pairs(files.read_usable(notice), amount, copies=copies, seed=seed)
+    _write(output, files.names["pairs"], examples, overwrite)
+
+
+def hallucinate(
+    pairs: _Pairs,
+    output: _PairOutput,
+    columns: _Columns = None,
+    count: Annotated[int, typer.Option(min=1, help="Number of pairs to make.")] = 10_000,
+    seed: _Seed = 0,
+    overwrite: Overwrite = False,
+) -> None:
+    """Replace the stems of words by random letters, on both sides, for inflection."""
+    from keras_seq.augmentation import hallucinated_pairs
+    from keras_seq.text import PairFiles
+
+    files = PairFiles(pairs=pairs, columns=columns)
+    examples = hallucinated_pairs(list(files.read_usable(notice)), count, seed=seed)
+    written = _write(output, files.names["pairs"], examples, overwrite)
+    if written < count:
+        notice(f"fewer than {count:,}, because the stems of these pairs allow no others")
+
+
+def _write(output: str, inputs: Iterable[str], examples: Iterable[Example], overwrite: bool) -> int:
+    """Writes the pairs, says how many, and returns the number."""
+    from keras_seq.augmentation import line_of
+    from keras_seq.storage import atomic_lines
+    from keras_seq.text import InputError
+
+    path = Path(output)
+    check_writable(output)
+    if any(path.absolute() == Path(name).absolute() for name in inputs):
+        raise InputError(f"{output}: would replace the text it is made of: name another file")
+    if path.exists() and not overwrite:
+        raise InputError(f"{output}: exists already; --overwrite replaces it")
+    count = 0
+    with exit_on_sigterm(), atomic_lines(path) as write:
+        for example in examples:
+            write(line_of(example))
+            count += 1
+        if not count:
+            raise InputError(f"{', '.join(inputs)}: no pair has text")
+    notice(f"{output}: {count:,} pairs")
+    return count

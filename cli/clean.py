@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import gzip
 import itertools
 import json
 import os
@@ -146,16 +145,13 @@ def _check_outputs(outputs: Sequence[str | None], inputs: Sequence[str]) -> None
 @contextlib.contextmanager
 def _opened(path: str | None) -> Iterator[Callable[[str], object]]:
     """Opens a file that replaces `path` at the end; yields a function that writes lines."""
-    from keras_seq.storage import atomic_file
+    from keras_seq.storage import atomic_lines
 
     if path is None:
         yield lambda line: None
         return
-    with atomic_file(Path(path)) as file:
-        stream = gzip.GzipFile("", "wb", fileobj=file, mtime=0) if path.endswith(".gz") else file
-        yield lambda line: stream.write(line.encode("utf-8", "replace") + b"\n")
-        if stream is not file:
-            stream.close()
+    with atomic_lines(Path(path)) as write:
+        yield write
 
 
 def _line(example: Example) -> str:

@@ -11,13 +11,14 @@ from typing import Annotated
 import typer
 
 import keras_seq
-from keras_seq_cli.augment import augment
+from keras_seq_cli.augment import back_translate, copy, hallucinate, noise, self_train
 from keras_seq_cli.average import average
 from keras_seq_cli.classify import classify
 from keras_seq_cli.clean import clean
 from keras_seq_cli.demo import demo
 from keras_seq_cli.detect import detect
 from keras_seq_cli.diagnose import diagnose
+from keras_seq_cli.distill import distill
 from keras_seq_cli.evaluate import evaluate
 from keras_seq_cli.export import export
 from keras_seq_cli.generate import generate
@@ -47,14 +48,20 @@ app = typer.Typer(
 )
 COMMANDS = (
     train, translate, generate, reconstruct, interpolate, classify, tag, transcribe, detect,
-    evaluate, report, score, likelihood, diagnose, clean, augment, prepare, average, export,
+    evaluate, report, score, likelihood, diagnose, clean, distill, prepare, average, export,
     serve, push, pull, demo,
 )  # fmt: skip
+augment = typer.Typer(
+    help="Make training pairs of text in one language, or of other pairs.", no_args_is_help=True
+)
+AUGMENTATIONS = (back_translate, self_train, copy, noise, hallucinate)
 # Commands that build no model of a run.
-WITHOUT_PLUGINS = (score, clean, serve, demo)
-for command in COMMANDS:
-    made = command if command in WITHOUT_PLUGINS else with_plugins(command)
-    app.command(no_args_is_help=command is not demo)(made)
+WITHOUT_PLUGINS = (score, clean, serve, demo, copy, noise, hallucinate)
+for group, commands in ((app, COMMANDS), (augment, AUGMENTATIONS)):
+    for command in commands:
+        made = command if command in WITHOUT_PLUGINS else with_plugins(command)
+        group.command(no_args_is_help=command is not demo)(made)
+app.add_typer(augment, name="augment")
 app.add_typer(vectors, name="vectors")
 
 

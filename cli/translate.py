@@ -189,10 +189,11 @@ def _check(options: _Options) -> None:
     ctranslate2 = options.engine == "ctranslate2"
     if options.quantize is not None and not ctranslate2:
         raise typer.BadParameter("needs --engine ctranslate2", param_hint="'--quantize'")
+    if options.prefixes is not None and options.inputs:
+        raise typer.BadParameter("not with --input", param_hint="'--prefixes'")
     for name, value in (("ensemble", options.ensemble), ("prefixes", options.prefixes)):
-        if value and (options.inputs or ctranslate2):
-            other = "--input" if options.inputs else "--engine ctranslate2"
-            raise typer.BadParameter(f"not with {other}", param_hint=f"'--{name}'")
+        if value and ctranslate2:
+            raise typer.BadParameter("not with --engine ctranslate2", param_hint=f"'--{name}'")
     if options.prefixes is not None and "prefix" in options.search:
         raise typer.BadParameter("not with --prefixes", param_hint="'--prefix'")
     options.outputs.check(
@@ -232,6 +233,7 @@ def _translate_files(options: _Options) -> None:
             options.inputs,
             options.output_dir,
             which=options.which,
+            ensemble=options.ensemble,
             search=options.search,
             engine=options.engine,
             quantize=options.quantize or "float32",

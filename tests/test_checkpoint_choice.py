@@ -9,7 +9,8 @@ from three_checkpoints import LATEST, MEANT, MIDDLE, stored_weights, with_three_
 
 import keras_seq
 from keras_seq.run import Run
-from keras_seq.run.models import load_ensemble, load_models, named_weights, open_ensemble
+from keras_seq.run.ensembles import open_ensemble
+from keras_seq.run.models import load_ensemble, load_models, named_weights
 from keras_seq.text import InputError
 
 every_checkpoint = pytest.mark.parametrize("which", MEANT)

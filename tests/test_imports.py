@@ -63,7 +63,10 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     # This part only checks whether JAX is installed and does not import JAX.
     "process": ({"text"}, {"jax", "tensorflow"}),
     "cleaning": ({"text"}, {"numpy"}),
-    "augmentation": ({"cleaning", "jobs", "run", "storage", "text"}, set()),
+    "augmentation": (
+        {"cleaning", "jobs", "preparation", "run", "scoring", "storage", "text"},
+        {"numpy"},
+    ),
     # The packages that read recordings are optional.
     "data": ({"storage", "text"}, {"numpy", "soundfile", "soxr"}),
     "backend": ({"process"}, {"keras", "numpy", "tensorflow", "jax", "torch"}),

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 from keras_seq.cleaning import CharacterModel, is_copy
 from keras_seq.jobs import run_locally, translate_files
 from keras_seq.run import Run
-from keras_seq.storage import atomic_file, remove
+from keras_seq.storage import atomic_lines, remove
 from keras_seq.text import InputError, Notice, expand_names, read_lines
 
 # Lines of the text that are compared with the validation text of the run, and the least number of
@@ -114,7 +114,7 @@ def _write(
 ) -> SyntheticCounts:
     pairs = blank = untranslated = copies = 0
     begin = f"{tag} " if tag else ""
-    with atomic_file(path) as stream:
+    with atomic_lines(path) as write:
         for text, translation in translated:
             if not text.strip():
                 blank += 1
@@ -126,8 +126,7 @@ def _write(
                 pairs += 1
                 sides = (translation, text) if text_is == "target" else (text, translation)
                 source, target = (side.replace("\t", " ") for side in sides)
-                line = f"{begin}{source}\t{target}\n"
-                stream.write(line.encode("utf-8", "replace"))
+                write(f"{begin}{source}\t{target}")
         if not pairs:
             raise InputError(
                 f"no pair is left of {blank + untranslated + copies:,} lines: {blank:,} blank, "

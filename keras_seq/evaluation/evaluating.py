@@ -11,7 +11,8 @@ from keras_seq.evaluation.plugin_values import plugin_values
 from keras_seq.evaluation.values import Evaluation, TestSet
 from keras_seq.inference.predictor import check_pairs
 from keras_seq.run import Run
-from keras_seq.run.models import load_ensemble, open_ensemble
+from keras_seq.run.ensembles import open_ensemble
+from keras_seq.run.models import load_ensemble
 from keras_seq.settings import TASKS
 
 __all__ = ["evaluate"]

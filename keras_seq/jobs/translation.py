@@ -17,6 +17,7 @@ from keras_seq.jobs.local_workers import run_locally
 from keras_seq.jobs.stored_results import StoredResults, check_same_job, read_record, remove_others
 from keras_seq.jobs.translation_task import Engine, TranslationTask
 from keras_seq.run import Run
+from keras_seq.run.ensembles import open_ensemble
 from keras_seq.settings import Settings, load_settings
 from keras_seq.storage import (
     LOCK,
@@ -58,6 +59,7 @@ def translate_files(
     directory: str | os.PathLike[str],
     *,
     which: str | int = "best",
+    ensemble: Sequence[str | os.PathLike[str]] = (),
     search: Mapping[str, Any] | None = None,
     engine: Engine = "tensorflow",
     quantize: str = "float32",
@@ -78,6 +80,7 @@ def translate_files(
             The output of `a.gz` is named `a` and is not compressed.
         directory: The output directory.
         which: Checkpoint to load: `"best"`, `"latest"`, or the step of a stored checkpoint.
+        ensemble: Other run directories with the same vocabularies, for an ensemble.
         search: Search settings that override the settings of the run.
         engine: `"tensorflow"` or `"ctranslate2"`.
         quantize: Quantization of CTranslate2, for example `"int8"`.
@@ -93,9 +96,10 @@ def translate_files(
         JobError: If a line cannot be translated, or no worker starts.
     """
     notice = notice or (lambda line: None)
-    opened = Run.open(run, notice=notice)
+    opened, *others = open_ensemble(Run.open(run, notice=notice), ensemble, which, notice)
     opened.require_task("translate")
-    opened.require_weights(which)
+    if others and engine == "ctranslate2":
+        raise InputError("ensemble: CTranslate2 translates with one run")
     overrides = {f"search.{key}": value for key, value in (search or {}).items()}
     settings = load_settings(base=opened.settings.to_dict(), overrides=overrides)
     out = Path(directory)
@@ -108,9 +112,15 @@ def translate_files(
     try:
         copy = out / JOB / _COPY
         remove(copy)
-        # Copy the checkpoint, because a training run may delete or replace it during the job.
-        opened.copy_checkpoint(copy, which)
-        task = TranslationTask(str(copy), settings.search.model_dump(), engine, quantize, scores)
+        make_directory(copy)
+        # Copy the checkpoints, because a training run may delete or replace them during the job.
+        copies = [
+            one.copy_checkpoint(copy / str(number), which).path
+            for number, one in enumerate([opened, *others])
+        ]
+        task = TranslationTask(
+            tuple(map(str, copies)), settings.search.model_dump(), engine, quantize, scores
+        )
         job_inputs = _job_inputs(copy, settings, task)
         try:
             job = _Job(out, files, count, notice)
@@ -303,7 +313,11 @@ def _open_directory(out: Path) -> DirectoryLock:
 def _job_inputs(run: Path, settings: Settings, task: TranslationTask) -> dict[str, Any]:
     """Returns the settings and file hashes that determine the translations of a text."""
     suffixes = (".safetensors", ".model")
-    names = {path.name: path for path in run.rglob("*") if path.suffix in suffixes}
+    names = {}
+    for path in run.rglob("*"):
+        if path.suffix in suffixes:
+            number = path.relative_to(run).parts[0]
+            names[path.name if number == "0" else f"{path.name} of --ensemble {number}"] = path
     # Omit the batch size, because it does not affect translations and users may lower it.
     search = {f"search.{key}": task.search[key] for key in task.search if key != "batch_size"}
     return {

@@ -21,22 +21,20 @@ Engine = Literal["tensorflow", "ctranslate2"]
 class TranslationTask:
     """Translates chunks of lines with the model of a run directory.
 
-    `quantize` is the quantization of CTranslate2. `files` contains the files of the run by name
-    if the worker cannot read the run directory, otherwise it is None.
+    `runs` are directories: of one run, or of the runs of an ensemble. `quantize` is the
+    quantization of CTranslate2. `files` contains the files of each run by name if the worker cannot
+    read the directories, otherwise it is None.
     """
 
-    run: str
+    runs: tuple[str, ...]
     search: Mapping[str, Any]
     engine: Engine = "tensorflow"
     quantize: str = "float32"
     scores: bool = False
-    files: Mapping[str, bytes] | None = None
+    files: tuple[Mapping[str, bytes], ...] | None = None
 
     def portable(self) -> TranslationTask:
-        root = Path(self.run)
-        paths = [path for path in root.rglob("*") if path.is_file()]
-        files = {path.relative_to(root).as_posix(): path.read_bytes() for path in paths}
-        return replace(self, files=files)
+        return replace(self, files=tuple(_read_files(Path(run)) for run in self.runs))
 
     def start(self, threads: int) -> Callable[[Chunk], Result]:
         # Set these variables now, because TensorFlow and OpenMP read them only when they load.
@@ -62,20 +60,27 @@ class TranslationTask:
 
     def _load(self) -> Any:
         if self.files is None:
-            return self._load_from(self.run)
+            return self._load_from(*self.runs)
         with tempfile.TemporaryDirectory() as folder:
-            for name, content in self.files.items():
-                path = Path(folder, name)
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(content)
+            runs = [Path(folder, str(number)) for number in range(len(self.files))]
+            for run, files in zip(runs, self.files, strict=True):
+                for name, content in files.items():
+                    path = run / name
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    path.write_bytes(content)
             # The temporary files are not needed after the model is loaded.
-            return self._load_from(folder)
+            return self._load_from(*map(str, runs))
 
-    def _load_from(self, directory: str) -> Any:
+    def _load_from(self, run: str, *others: str) -> Any:
         if self.engine == "ctranslate2":
             from keras_seq.serving.ctranslate2_translator import CTranslate2Translator
 
-            return CTranslate2Translator.load(directory, quantize=self.quantize, **self.search)
+            return CTranslate2Translator.load(run, quantize=self.quantize, **self.search)
         from keras_seq.inference.translator import Translator
 
-        return Translator.load(directory, **self.search)
+        return Translator.load(run, ensemble=others, **self.search)
+
+
+def _read_files(root: Path) -> dict[str, bytes]:
+    paths = [path for path in root.rglob("*") if path.is_file()]
+    return {path.relative_to(root).as_posix(): path.read_bytes() for path in paths}

@@ -12,6 +12,7 @@ from keras_seq.models import Ensemble
 from keras_seq.plugins import plugin_of
 from keras_seq.process.devices import check_backend
 from keras_seq.run import Run, Shapes
+from keras_seq.run.ensembles import open_ensemble
 from keras_seq.run.weight_names import name_weights, stored_name
 from keras_seq.settings import TASKS, Settings
 from keras_seq.text import FeatureTokenizer, InputError
@@ -122,30 +123,6 @@ def load_models(
     by a warning.
     """
     return load_ensemble(open_ensemble(run, others, which, notice), which)
-
-
-def open_ensemble(
-    run: Run,
-    others: Sequence[str | os.PathLike[str]],
-    which: str | int = "best",
-    notice: Callable[[str], None] | None = None,
-) -> list[Run]:
-    """Returns the run and the other runs of an ensemble, which must have the same vocabularies.
-
-    Raises InputError if a run does not have this checkpoint, or has other vocabularies.
-    """
-    runs = [run, *(Run.open(other, notice=notice) for other in others)]
-    for other in runs[1:]:
-        other.require_weights(which)
-        mine, theirs = (
-            [vocabulary.to_bytes() for vocabulary in each.vocabularies] for each in (run, other)
-        )
-        if mine != theirs:
-            raise InputError(
-                f"{other.path}: its vocabulary differs from that of {run.path}: train the runs of "
-                "an ensemble on the same prepared text, with different seeds"
-            )
-    return runs
 
 
 def load_ensemble(runs: Sequence[Run], which: str | int = "best") -> Any:

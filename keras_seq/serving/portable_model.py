@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 from keras_seq import __version__, runtime
 from keras_seq.inference.search import search_config
 from keras_seq.run import Run
-from keras_seq.run.models import load_ensemble, open_ensemble
+from keras_seq.run.ensembles import open_ensemble
+from keras_seq.run.models import load_ensemble
 from keras_seq.scoring import bleu
 from keras_seq.serving.http.versions import RECORD_NAME
 from keras_seq.serving.model_graphs import GraphParts

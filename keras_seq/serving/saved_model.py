@@ -10,7 +10,8 @@ from typing import Any
 import tensorflow as tf
 
 from keras_seq.run import Run
-from keras_seq.run.models import load_ensemble, open_ensemble
+from keras_seq.run.ensembles import open_ensemble
+from keras_seq.run.models import load_ensemble
 from keras_seq.serving.deployment import batching_parameters, write_deployment
 from keras_seq.serving.exporter import Exporter
 from keras_seq.serving.graph_file.operations import operations

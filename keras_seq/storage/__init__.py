@@ -14,6 +14,7 @@ from keras_seq.storage.atomic import (
     temporary_directory,
     write_file,
 )
+from keras_seq.storage.lines import atomic_lines
 from keras_seq.storage.lock import LOCK, DirectoryLock
 from keras_seq.storage.reading import (
     check_regular,
@@ -32,6 +33,7 @@ __all__ = [
     "DirectoryLock",
     "atomic_directory",
     "atomic_file",
+    "atomic_lines",
     "check_regular",
     "check_tree",
     "check_writable",

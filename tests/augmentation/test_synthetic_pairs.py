@@ -24,7 +24,8 @@ def test_lines_become_pairs_with_the_translations_of_the_run(tiny_run, tmp_path,
     first.write_text("".join(f"{line}\n" for line in LINES))
     second.write_bytes(gzip.compress(b"4 June\n"))
     output = tmp_path / "pairs.tsv"
-    command = ["augment", tiny_run, first, second, "-o", output, "--beam-size", 3, "--workers", 1]
+    rest = [tiny_run, first, second, "-o", output, "--beam-size", 3, "--workers", 1]
+    command = ["augment", "back-translate", *rest]
 
     # An interrupted call has left the translations of the first file.
     folder = tmp_path / "pairs.tsv.job"
@@ -43,7 +44,7 @@ def test_lines_become_pairs_with_the_translations_of_the_run(tiny_run, tmp_path,
     assert not folder.exists()
 
     assert keras_seq_command(*command).error == f"{output}: exists already; --overwrite replaces it"
-    outcome = keras_seq_command(*command, "--overwrite", "--text-is", "source")
+    outcome = keras_seq_command("augment", "self-train", *rest, "--overwrite")
     assert outcome.code == 0, outcome.err
     assert output.read_text().split("\n")[0] == f"{LINES[0]}\t{translations[LINES[0]]}"
 

@@ -146,3 +146,22 @@ def test_options_that_a_predictor_does_not_have_raise_errors(tiny_run, classifie
         Classifier.load(classifier_run, n_best=2, batch_size=4)
     with pytest.raises(InputError, match="a run of task 'classify' has no ensembles"):
         Classifier.load(classifier_run, ensemble=[classifier_run])
+
+
+@pytest.mark.process
+def test_files_are_translated_by_an_ensemble(tiny_run, other_run, tmp_path, keras_seq_command):
+    (tmp_path / "lines").write_text("".join(f"{line}\n" for line in LINES))
+    outcome = keras_seq_command(
+        "translate", tiny_run, "--input", tmp_path / "lines", "--output-dir", tmp_path / "out",
+        "--ensemble", other_run, "--scores", "--workers", 1,
+    )  # fmt: skip
+    assert outcome.code == 0, outcome.err
+    translator = Translator.load(tiny_run, ensemble=[other_run])
+    rows = [line.split("\t") for line in (tmp_path / "out" / "lines").read_text().splitlines()]
+    for row, line, found in zip(rows, LINES, translator.translate(LINES), strict=True):
+        assert row[1] == (found[0].text if line else "")
+        assert not line or float(row[0]) == pytest.approx(found[0].score, abs=1e-4)
+    alone = Translator.load(tiny_run).translate(LINES)
+    assert [one[0].score for one in alone if one] != pytest.approx(
+        [float(row[0]) for row in rows if row[1]], abs=1e-3
+    )
