@@ -36,6 +36,7 @@ def check_combinations(settings: Any) -> None:
     _check_guided_alignment(settings)
     _check_positions(settings)
     _check_carried_states(settings)
+    _check_r_drop(settings)
 
 
 def _require(training: Any, expected: dict[str, Any], reason: str) -> None:
@@ -219,3 +220,22 @@ def _check_guided_alignment(settings: Any) -> None:
             f"training.guided_alignment_layer: received {layer}, expected from {-layers} to "
             f"{layers - 1}, because {layers} decoder layers attend to the source"
         )
+
+
+def _check_r_drop(settings: Any) -> None:
+    """Raises ValueError if two passes do not differ, or the loss cannot compare them."""
+    if not settings.training.r_drop:
+        return
+    rates = [value for key, value in settings.model if key.endswith("dropout")]
+    if rates and not any(rates):
+        raise ValueError(
+            f"training.r_drop: received {settings.training.r_drop:g}, expected 0 without dropout: "
+            "set model.dropout"
+        )
+    if getattr(settings.model, "attention", "") == "hard":
+        raise ValueError(
+            f"training.r_drop: received {settings.training.r_drop:g}, expected 0 with "
+            "model.attention 'hard'"
+        )
+    required = {"guided_alignment": 0.0, "scheduled_sampling": "none", "carry_state": False}
+    _require(settings.training, required, "training.r_drop")

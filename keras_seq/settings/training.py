@@ -29,6 +29,12 @@ class TrainingSettings(Section):
     beta_2: float = a_share(0.98, "Adam's decay rate of the second moment.")
     loss: str | None = a_text("Loss of a plugin; none: cross-entropy.")
     label_smoothing: float = a_share(0.1, "Probability mass taken from the true token.")
+    r_drop: float = a_number(
+        0.0,
+        0,
+        1000,
+        "Weight of the divergence between two passes with different dropout, such as 5; 0: off.",
+    )
     word_dropout: float = a_share(0.0, "Probability of masking a decoder input token.")
     source_word_dropout: float = a_share(0.0, "Probability of masking a source token.")
     unseen_tokens: float = a_share(

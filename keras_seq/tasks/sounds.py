@@ -22,6 +22,7 @@ def refused_settings(*searched: str) -> dict[str, str]:
         "training.subword_alpha",
         "training.scheduled_sampling",
         "training.guided_alignment",
+        "training.r_drop",
         "training.source_embeddings",
         "training.target_embeddings",
         "training.from_run_vocabulary",

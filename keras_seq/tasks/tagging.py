@@ -38,6 +38,7 @@ class Tagging(LabelTask):
     families = ("tagger-rnn", "tagger-transformer")
     usage = "tag {} < input > output"
     roles = TAGGED
+    without = LabelTask.without | {"training.r_drop": "only texts have one label each"}
     metrics = ("entity_f1", "accuracy", "macro_f1")
     monitors = ("loss", "accuracy", "macro_f1", "entity_f1")
 

@@ -42,6 +42,7 @@ class VariationalAutoencoder(Task):
         "data.alignments": "source and target are one text",
         "training.guided_alignment": "the model has no attention",
         "training.scheduled_sampling": "the latent code is sampled instead of tokens",
+        "training.r_drop": "two samples of the latent code do not agree",
         "training.source_embeddings": "training.target_embeddings initializes both sides",
         "training.validation_beam_size": "search.beam_size applies to validation",
         "search.coverage_penalty": "the model has no attention",

@@ -16,6 +16,7 @@ from keras_seq.settings import Settings
 from keras_seq.text import FIRST_LABEL, INSIDE_ID
 from keras_seq.training.feed import Arrays, FitBatch
 from keras_seq.training.objective import Objective
+from keras_seq.training.r_drop import AgreementLoss
 from keras_seq.training.training_model import training_model
 
 
@@ -60,7 +61,9 @@ class ClassificationObjective(_LabelObjective):
         return train_model
 
     def loss(self, model: keras.Model) -> Any:
-        return self._own_loss(NO_LABEL) or self._cross_entropy()
+        loss = self._own_loss(NO_LABEL) or self._cross_entropy()
+        factor = self._training.r_drop
+        return AgreementLoss(loss, NO_LABEL, factor) if factor else loss
 
     def fit_batch(self, batch: Arrays, weights: np.ndarray) -> FitBatch:
         inputs = {"source": batch["source"]}
@@ -104,7 +107,9 @@ def make_label_loss(
     `train_model` is the compiled model, with the same weights as `model`. The loss of an ensemble
     is that of its mean probabilities.
     """
-    plain = settings.training.model_copy(update={"label_smoothing": 0.0, "loss": None})
+    plain = settings.training.model_copy(
+        update={"label_smoothing": 0.0, "loss": None, "r_drop": 0.0}
+    )
     tags = settings.task == "tag"
     kind = TaggingObjective if tags else ClassificationObjective
     objective = kind(settings.model_copy(update={"training": plain}))

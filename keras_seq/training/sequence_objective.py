@@ -13,6 +13,7 @@ from keras_seq.training.carried_states import CarriedStates
 from keras_seq.training.feed import Arrays, FitBatch, make_fit_batch, rows_of_pieces
 from keras_seq.training.guided_alignment import GuidedAlignmentLoss
 from keras_seq.training.objective import Objective
+from keras_seq.training.r_drop import AgreementLoss
 from keras_seq.training.training_model import training_model
 
 
@@ -28,6 +29,8 @@ class SequenceObjective(Objective):
     def loss(self, model: Any = None) -> Any:
         smoothing = self._training.label_smoothing
         loss = self._own_loss(PAD_ID) or ComparableCrossEntropy(smoothing, "sum")
+        if self._training.r_drop:
+            return AgreementLoss(loss, PAD_ID, self._training.r_drop)
         factor = self._training.guided_alignment
         return {"logits": loss, "attention": GuidedAlignmentLoss(factor)} if factor else loss
 

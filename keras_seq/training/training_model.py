@@ -6,6 +6,7 @@ from keras import ops
 from keras_seq.models import EnsembleClassifier, EnsembleSeq2Seq
 from keras_seq.schedules.rates import scheduled_sampling_rate
 from keras_seq.text import InputError
+from keras_seq.training.r_drop import TwoPasses
 from keras_seq.training.scheduled_sampling import ScheduledSampling
 
 
@@ -49,7 +50,10 @@ def training_model(model, settings):
     the model lacks attention, or the layer of the guided attention.
     """
     training = settings.training
-    if isinstance(model, EnsembleSeq2Seq | EnsembleClassifier):
+    is_ensemble = isinstance(model, EnsembleSeq2Seq | EnsembleClassifier)
+    if training.r_drop:
+        return TwoPasses(model, model.members if is_ensemble else [model])
+    if is_ensemble:
         return StackedMembers(model)
     layer = training.guided_alignment_layer if training.guided_alignment else None
     if layer is not None and not hasattr(model, "with_attention"):
