@@ -38,6 +38,7 @@ class Transformer(TransformerDecoderModel):
         dropout: Float in [0, 1), on embeddings and on the output of each part of a block.
         attention_dropout: Float in [0, 1), on attention weights.
         activation_dropout: Float in [0, 1), on the hidden units of the feed-forward layers.
+        layer_dropout: Float in [0, 1), as of `TransformerEncoderBlock`.
         activation: Name of a Keras activation, "swiglu", "geglu" or "reglu".
         norm: `"pre"` or `"post"`.
         normalization: `"layer"` or `"rms"`, as of `TransformerEncoderBlock`.
@@ -101,6 +102,7 @@ class Transformer(TransformerDecoderModel):
         dropout: float = 0.1,
         attention_dropout: float = 0.0,
         activation_dropout: float = 0.0,
+        layer_dropout: float = 0.0,
         activation: str = "relu",
         norm: str = "pre",
         normalization: str = "layer",

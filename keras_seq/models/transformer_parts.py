@@ -20,6 +20,7 @@ _BLOCK_ARGUMENTS = (
     "dropout",
     "attention_dropout",
     "activation_dropout",
+    "layer_dropout",
     "activation",
     "norm",
     "normalization",

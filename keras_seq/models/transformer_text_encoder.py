@@ -35,6 +35,7 @@ class TransformerTextEncoder(TextEncoder):
         dropout: Float in [0, 1), on embeddings and on the output of each part of a block.
         attention_dropout, activation_dropout: Floats in [0, 1), on attention weights and on the
             hidden units of the feed-forward layers.
+        layer_dropout: Float in [0, 1), as of `TransformerEncoderBlock`.
         activation: Name of a Keras activation, "swiglu", "geglu" or "reglu".
         norm: `"pre"` or `"post"`.
         normalization: `"layer"` or `"rms"`, as of `TransformerEncoderBlock`.
@@ -80,6 +81,7 @@ class TransformerTextEncoder(TextEncoder):
         dropout: float = 0.1,
         attention_dropout: float = 0.1,
         activation_dropout: float = 0.1,
+        layer_dropout: float = 0.0,
         activation: str = "relu",
         norm: str = "pre",
         normalization: str = "layer",

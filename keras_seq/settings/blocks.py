@@ -37,6 +37,9 @@ class TransformerBlockSettings(ModelSection):
     dropout: float = a_share(0.1, "Dropout rate after each sublayer.")
     attention_dropout: float = a_share(0.1, "Dropout rate of attention weights.")
     activation_dropout: float = a_share(0.1, "Dropout rate inside the feed-forward layers.")
+    layer_dropout: float = a_share(
+        0.0, "Rate at which training leaves out a part of a block for a row of the batch."
+    )
     activation: Literal["relu", "gelu", "swiglu", "geglu", "reglu"] = a_choice(
         "relu", "Activation of feed-forward layers; the last three are gated, with a third kernel."
     )

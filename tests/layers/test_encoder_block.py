@@ -8,6 +8,7 @@ from differentiation import gradients
 from keras import ops
 
 from keras_seq.layers import RelativePosition, RotaryPosition, TransformerEncoderBlock
+from keras_seq.layers.internal.residual import Residual
 
 HEADS, FEATURES, STEPS = 2, 6, 5
 LENGTHS = (5, 3, 1)
@@ -77,13 +78,30 @@ def test_stacked_encoder_blocks_take_their_mask_from_the_embedding():
 def test_each_dropout_rate_acts_in_training_only_and_repeats_with_the_seed():
     x = inputs()
     expected = numpy_of(made()(x))
-    for rate in ("dropout", "attention_dropout", "activation_dropout"):
+    for rate in ("dropout", "attention_dropout", "activation_dropout", "layer_dropout"):
         block = made(**{rate: 0.5}, seed=1)
         np.testing.assert_allclose(block(x), expected, atol=1e-6)
         trained = numpy_of(block(x, training=True))
         assert abs(trained - expected).max() > 0.05
         again = made(**{rate: 0.5}, seed=1)(x, training=True)
         np.testing.assert_allclose(trained, again, atol=1e-6)
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_layer_dropout_leaves_out_a_part_for_whole_rows(norm):
+    """The other rows count 1 / (1 - rate) times, as with dropout."""
+    x = np.random.default_rng(3).normal(size=(400, 2, 4)).astype("float32")
+    residual = Residual(norm, layer_dropout=0.25, seed=1)
+    added = numpy_of(residual.around(lambda x: x * x, x, training=True))
+    part = (numpy_of(residual.normalization(x)) if norm == "pre" else x) ** 2
+    without, counted = x, x + part / 0.75
+    if norm == "post":
+        without, counted = (numpy_of(residual.normalization(each)) for each in (without, counted))
+    is_left_out = np.isclose(added, without, atol=1e-4).all(axis=(1, 2))
+    is_counted = np.isclose(added, counted, atol=1e-4).all(axis=(1, 2))
+    assert (is_left_out ^ is_counted).all()
+    # Within five standard deviations of a quarter.
+    assert abs(is_left_out.mean() - 0.25) < 5 * (0.25 * 0.75 / 400) ** 0.5
 
 
 @pytest.mark.parametrize(
@@ -93,6 +111,7 @@ def test_each_dropout_rate_acts_in_training_only_and_repeats_with_the_seed():
         ({"dropout": 1}, r"`dropout`.*\[0, 1\)"),
         ({"attention_dropout": -1}, r"`dropout`.*\[0, 1\)"),
         ({"activation_dropout": 2}, r"`dropout`.*\[0, 1\)"),
+        ({"layer_dropout": 1}, r"`layer_dropout`.*\[0, 1\)"),
         ({"num_heads": 0}, "`num_heads`"),
         ({"feedforward_units": 0}, "`units`"),
     ],

@@ -30,6 +30,7 @@ class TransformerBlock(AdaptableLayer, WeightArguments):
         activation_dropout: float = 0.0,
         position: AttentionPosition | None = None,
         normalization: str = "layer",
+        layer_dropout: float = 0.0,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -42,6 +43,7 @@ class TransformerBlock(AdaptableLayer, WeightArguments):
         self.attention_dropout = attention_dropout
         self.activation_dropout = activation_dropout
         self.normalization = normalization
+        self.layer_dropout = layer_dropout
         # Stores the config, because two references to a layer rename its weights in saved files.
         self.position = serialize_argument(position)
 
@@ -74,6 +76,7 @@ class TransformerBlock(AdaptableLayer, WeightArguments):
             self.dropout,
             seed,
             self.normalization,
+            self.layer_dropout,
             dtype=self.dtype_policy,
             name=name,
         )

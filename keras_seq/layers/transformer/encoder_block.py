@@ -37,6 +37,9 @@ class TransformerEncoderBlock(TransformerBlock):
         seed: Optional integer, the random seed of the dropout.
         dropout, attention_dropout, activation_dropout: Floats in [0, 1), the dropout rates of the
             output of each part, of the attention weights, and of the hidden units. Default to 0.
+        layer_dropout: Float in [0, 1), the rate at which training leaves out a part for a row of
+            the batch, as stochastic depth (Huang et al., 2016, https://arxiv.org/abs/1603.09382).
+            Defaults to 0.
         use_bias: Whether the attention and the feed-forward network add biases. Defaults to True.
         kernel_initializer, bias_initializer, kernel_regularizer, bias_regularizer: Of their kernels
             and biases, as in `MultiHeadSelfAttention` and `FeedForward`.
