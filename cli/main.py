@@ -30,6 +30,7 @@ from keras_seq_cli.pull import pull
 from keras_seq_cli.push import push
 from keras_seq_cli.reconstruct import reconstruct
 from keras_seq_cli.report import report
+from keras_seq_cli.rerank import rerank
 from keras_seq_cli.score import score
 from keras_seq_cli.serve import serve
 from keras_seq_cli.signals import interrupt_outside_libraries
@@ -47,7 +48,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 COMMANDS = (
-    train, translate, generate, reconstruct, interpolate, classify, tag, transcribe, detect,
+    train, translate, rerank, generate, reconstruct, interpolate, classify, tag, transcribe, detect,
     evaluate, report, score, likelihood, diagnose, clean, distill, prepare, average, export,
     serve, push, pull, demo,
 )  # fmt: skip

@@ -27,6 +27,7 @@ _NAMES = {
     "Generator": "estimators",
     "InputError": "text",
     "LikelihoodScorer": "inference.likelihood",
+    "NoisyChannelTranslator": "inference.noisy_channel",
     "Recognizer": "estimators",
     "Run": "run",
     "Settings": "settings",
@@ -95,6 +96,9 @@ if TYPE_CHECKING:
     from keras_seq.evaluation import Evaluation as Evaluation
     from keras_seq.evaluation.evaluating import evaluate as evaluate
     from keras_seq.inference.likelihood import LikelihoodScorer as LikelihoodScorer
+    from keras_seq.inference.noisy_channel import (
+        NoisyChannelTranslator as NoisyChannelTranslator,
+    )
     from keras_seq.inference.translator import translate as translate
     from keras_seq.plugins import register_callback as register_callback
     from keras_seq.plugins import register_family as register_family
