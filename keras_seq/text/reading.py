@@ -18,6 +18,8 @@ Path = str | os.PathLike[str]
 _UTF8_BOM = b"\xef\xbb\xbf"
 _GZIP_MAGIC = b"\x1f\x8b"
 _UTF16_BOMS = (b"\xff\xfe", b"\xfe\xff")
+# A line is held in memory. A compressed file of a few megabytes can have a line of gigabytes.
+MAX_LINE_BYTES = 1 << 24
 # With a small buffer, a gzip reader spends most of its time in Python calls.
 _BUFFER_BYTES = 1 << 20
 
@@ -32,7 +34,7 @@ def read_lines(
     line needs no line end. `path` is a plain file, a gzip file whose name ends in `.gz`, or `"-"`
     for standard input. For bytes that are not UTF-8, `errors="strict"` raises InputError, and
     `"replace"` inserts U+FFFD, with one notice. Raises InputError, while iterating, if the file is
-    missing, a directory, unreadable, not gzip or truncated.
+    missing, a directory, unreadable, not gzip or truncated, or has a line of more than 16 MiB.
 
     Example:
 
@@ -187,8 +189,17 @@ def _opened(path: Path) -> Iterator[BinaryIO | io.BufferedReader]:
 def _raw(path: Path) -> Iterator[bytes]:
     """Yields the lines as bytes, with their line ends."""
     # Text mode would split at a lone CR, too, and `str.splitlines` at U+2028 and others.
-    with _opened(path) as file, _explained(display_name(path)):
-        yield from file
+    name = display_name(path)
+    with _opened(path) as file, _explained(name):
+        number = 1
+        while line := file.readline(MAX_LINE_BYTES + 1):
+            if len(line) > MAX_LINE_BYTES:
+                raise InputError(
+                    f"{name}:{number}: more than {MAX_LINE_BYTES:,} bytes without a line end, "
+                    "expected one sentence per line"
+                )
+            yield line
+            number += 1
 
 
 def _decoded(path: Path, errors: Errors, notice: Notice) -> Iterator[str]:

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import tracemalloc
+import zlib
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from keras_seq.text import (
     read_pairs,
     read_table,
 )
+from keras_seq.text.reading import MAX_LINE_BYTES
 
 
 @pytest.fixture
@@ -275,6 +277,30 @@ def test_one_megabyte_line_is_read_as_one_line(make):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("action", [lambda path: list(read_lines(path)), count_lines])
+def test_a_line_without_an_end_is_refused_before_it_fills_the_memory(make, action):
+    """A gzip file of 250 kB, whose second line has 256 MB."""
+    compressor = zlib.compressobj(wbits=31)
+    content = compressor.compress(b"a dog\n")
+    content += b"".join(compressor.compress(bytes(1 << 20)) for _ in range(256))
+    path = make("bomb.gz", content + compressor.flush())
+    tracemalloc.start()
+    try:
+        with pytest.raises(InputError, match=r"bomb.gz:2: more than 16,777,216 bytes without a li"):
+            action(path)
+        assert tracemalloc.get_traced_memory()[1] < 64 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_line_of_the_largest_size_is_read(make):
+    path = make("a", b"b" * MAX_LINE_BYTES + b"\n")
+    with pytest.raises(InputError, match="a:1: more than"):
+        next(read_lines(path))
+    path = make("a", b"b" * (MAX_LINE_BYTES - 1) + b"\nc")
+    assert [len(line) for line in read_lines(path)] == [MAX_LINE_BYTES - 1, 1]
+
+
 def test_memory_does_not_grow_with_the_file(tmp_path):
     path = tmp_path / "a.gz"
     with gzip.open(path, "wb", compresslevel=1) as file:
