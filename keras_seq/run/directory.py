@@ -44,9 +44,11 @@ from keras_seq.storage import (
 )
 from keras_seq.storage.checkpoints import Checkpoint, CheckpointStore, NotFiniteError
 from keras_seq.storage.checkpoints.tensor_file import TensorFileError, require_finite
-from keras_seq.text import InputError
+from keras_seq.text import InputError, Labels
 
 _MAX_RESULT_BYTES = 1 << 16
+# A model of this size may be built before its weights are compared.
+_SMALL_BYTES = 1 << 20
 
 Shapes = Mapping[str, tuple[tuple[int, ...], str]]
 
@@ -303,9 +305,20 @@ class Run(PreparedData):
             raise InputError(f"{self.path}: no checkpoint, the training has not saved one yet")
         self.checkpoints.select(which)
         # A stored parameter takes at least two bytes.
-        min_size = 2 * self.settings.model.min_parameters()
-        if size < min_size:
+        min_size = 2 * self._min_parameters()
+        if min_size > max(size, _SMALL_BYTES):
             raise InputError(
-                f"{self.path}: settings.toml describes a model of at least {min_size:,} bytes, "
-                f"the weights have {size:,}: they do not belong together"
+                f"{self.path}: settings.toml and the vocabulary describe a model of at least "
+                f"{min_size:,} bytes, the weights have {size:,}: they do not belong together"
             )
+
+    def _min_parameters(self) -> int:
+        """A lower bound of the number of weights, with one table of embeddings."""
+        model = self.settings.model
+        # What needs a missing vocabulary reports it.
+        if not model.min_token_parameters or not (self.path / "tokenizer").exists():
+            return model.min_parameters()
+        source, target = self.vocabularies
+        # Labels have no embeddings.
+        tokenizer = source if isinstance(target, Labels) else target
+        return model.min_parameters() + tokenizer.vocabulary_size * model.min_token_parameters

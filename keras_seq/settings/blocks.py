@@ -57,6 +57,10 @@ class TransformerBlockSettings(ModelSection):
     )
 
     @property
+    def min_token_parameters(self) -> int:
+        return self.units
+
+    @property
     def block_activations(self) -> int:
         return block_activations(self.units, self.feedforward_units)
 
@@ -105,6 +109,10 @@ class RecurrentStackSettings(ModelSection):
     dropout: float = a_share(0.3, "Dropout rate between layers.")
 
     @property
+    def min_token_parameters(self) -> int:
+        return self.embedding_units
+
+    @property
     def output_width(self) -> int:
         return self.directions * self.units
 
@@ -129,6 +137,10 @@ class RecurrentCoderSettings(ModelSection):
     decoder_units: int = a_number(512, 1, 16_384, "Width of the decoder.")
     tie_output: bool = a_choice(True, "Share the embedding table with the output layer.")
     dropout: float = a_share(0.2, "Dropout rate between layers.")
+
+    @property
+    def min_token_parameters(self) -> int:
+        return self.embedding_units
 
     @property
     def output_width(self) -> int:

@@ -43,6 +43,10 @@ class BagClassifierSettings(LabelModelSettings):
         return self.model_dump(include={"embedding_units", "ngrams", "ngram_rows"})
 
     @property
+    def min_token_parameters(self) -> int:
+        return self.embedding_units
+
+    @property
     def output_width(self) -> int:
         return self.hidden_units or self.embedding_units
 
@@ -86,6 +90,10 @@ class ConvolutionalClassifierSettings(LabelModelSettings):
     def encoder_arguments(self) -> dict[str, Any]:
         arguments = super().encoder_arguments()
         return arguments | {"dropout": arguments.pop("embedding_dropout")}
+
+    @property
+    def min_token_parameters(self) -> int:
+        return self.embedding_units
 
     @property
     def output_width(self) -> int:

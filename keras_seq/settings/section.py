@@ -64,7 +64,12 @@ class ModelSection(Section):
         return 0
 
     def min_parameters(self) -> int:
-        """A lower bound of the number of weights."""
+        """A lower bound of the number of weights, without those of the vocabulary."""
+        return 0
+
+    @property
+    def min_token_parameters(self) -> int:
+        """A lower bound of the number of weights for each entry of the vocabulary."""
         return 0
 
 
