@@ -133,6 +133,7 @@ def _report(error: Exception) -> int:
 
 def _explain(error: Exception) -> tuple[str, int]:
     """Returns the message and the exit code of an error."""
+    from keras_seq.process.memory import is_out_of_memory
     from keras_seq.settings import SettingsError
     from keras_seq.text import InputError
 
@@ -148,8 +149,12 @@ def _explain(error: Exception) -> tuple[str, int]:
     code = getattr(error, "exit_code", None)
     if isinstance(error, OSError) or isinstance(code, int):
         return str(error), code or 1
-    if isinstance(error, MemoryError):
-        return "out of memory: lower training.batch_tokens or the size of the model", 4
+    if is_out_of_memory(error):
+        return (
+            "out of memory: use smaller batches (--batch-size, training.batch_tokens), a smaller "
+            "beam or a smaller model",
+            4,
+        )
     return (
         f"internal error: {type(error).__name__}: {str(error)[:500]} "
         "(set KERAS_SEQ_TRACEBACK=1 to see the traceback)",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 
+from keras_seq.process.memory import is_out_of_memory
 from keras_seq.text import InputError
 
 # Maximum number of attempts per chunk, because a chunk may crash its worker every time.
@@ -21,7 +22,7 @@ def explained(error: Exception, where: str) -> Exception:
     name = type(error).__name__
     if isinstance(error, InputError) or name == "SettingsError":
         return InputError(str(error))
-    if isinstance(error, MemoryError) or name in ("ResourceExhaustedError", "XlaRuntimeError"):
+    if is_out_of_memory(error):
         return JobError(
             f"{where}: a worker ran out of memory: give fewer --workers or a lower --batch-size"
         )

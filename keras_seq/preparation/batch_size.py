@@ -18,6 +18,7 @@ import numpy as np
 import keras_seq
 from keras_seq.data import TokenCorpus
 from keras_seq.process.devices import Devices
+from keras_seq.process.memory import free_memory
 from keras_seq.run import Run
 from keras_seq.text import InputError, Notice
 
@@ -148,7 +149,7 @@ def _fits(path: Path, devices: Devices, budget: int) -> bool:
 
 def _watch(process: subprocess.Popen[str]) -> bool:
     """Waits for a process. Kills it, and returns True, if it takes too much memory."""
-    limit = _MEMORY_SHARE * _free_kilobytes()
+    limit = _MEMORY_SHARE * free_memory() / 1024
     while process.poll() is None:
         if _kilobytes(f"/proc/{process.pid}/status", "VmRSS:", default=0.0) > limit:
             process.kill()
@@ -157,16 +158,6 @@ def _watch(process: subprocess.Popen[str]) -> bool:
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(0.05)
     return False
-
-
-def _free_kilobytes() -> float:
-    """Returns the free memory of the machine, or of the container if that is less."""
-    free = _kilobytes("/proc/meminfo", "MemAvailable:", default=float("inf"))
-    with contextlib.suppress(OSError, ValueError):
-        group = Path("/sys/fs/cgroup")
-        limit, used = ((group / f"memory.{name}").read_text() for name in ("max", "current"))
-        free = min(free, (int(limit) - int(used)) / 1024)
-    return free
 
 
 def _kilobytes(file: str, name: str, default: float) -> float:

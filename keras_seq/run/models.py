@@ -11,6 +11,7 @@ from keras_seq import backend
 from keras_seq.models import Ensemble
 from keras_seq.plugins import plugin_of
 from keras_seq.process.devices import check_backend
+from keras_seq.process.memory import require_memory
 from keras_seq.run import Run, Shapes
 from keras_seq.run.ensembles import open_ensemble
 from keras_seq.run.weight_names import name_weights, stored_name
@@ -34,6 +35,7 @@ def build_model(
     """
     check_backend(backend.name())
     _check_lstm(settings)
+    require_model_memory(settings, source_vocabulary_size, target_vocabulary_size)
     separate = getattr(settings.model, "feature_encoder", "none") != "none"
     options = {"num_features": num_features} if separate else {}
     model: keras.Model = TASKS[settings.task].model(
@@ -43,6 +45,29 @@ def build_model(
         _check_model_of_plugin(model, settings)
         name_weights(model)
     return model
+
+
+def require_model_memory(
+    settings: Settings,
+    source_vocabulary_size: int,
+    target_vocabulary_size: int,
+    copies: int = 1,
+) -> None:
+    """Raises InputError if the memory of the machine cannot hold `copies` of the weights.
+
+    On a GPU or TPU nothing is checked, because its memory is another.
+    """
+    if backend.device()[0] != "cpu":
+        return
+    has_labels = TASKS[settings.task].has_labels
+    rows = source_vocabulary_size if has_labels else target_vocabulary_size
+    model = settings.model
+    parameters = model.min_parameters() + rows * model.min_token_parameters
+    require_memory(
+        4 * copies * parameters,
+        f"a model of more than {parameters:,} parameters",
+        "use a smaller model or a smaller vocabulary",
+    )
 
 
 def _check_model_of_plugin(model: keras.Model, settings: Settings) -> None:

@@ -7,8 +7,9 @@ import sys
 
 from keras_seq.cluster import start_cluster
 from keras_seq.process.devices import Devices
+from keras_seq.process.memory import is_out_of_memory
 from keras_seq.run import Run
-from keras_seq.training.errors import TrainingError, is_out_of_memory
+from keras_seq.training.errors import TrainingError
 from keras_seq.training.setup import TrainingSetup
 
 _UPDATES = 4

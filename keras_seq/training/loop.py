@@ -12,10 +12,11 @@ import keras
 from keras_seq import backend
 from keras_seq.callbacks import Checkpoint, NanGuard, Progress, StopAtLimit, Validation
 from keras_seq.cluster import Cluster
+from keras_seq.process.memory import is_out_of_memory
 from keras_seq.run import Run
 from keras_seq.settings import MONITORS
 from keras_seq.training.checkpointing import Checkpointer, TrainingProgress
-from keras_seq.training.errors import DivergedError, is_out_of_memory
+from keras_seq.training.errors import DivergedError
 from keras_seq.training.event_log import EventLog
 from keras_seq.training.feed import FitBatch
 from keras_seq.training.once_per_update import OncePerUpdate

@@ -17,12 +17,13 @@ import keras
 from keras_seq import backend
 from keras_seq.cluster import Cluster
 from keras_seq.cluster.alone import Batches
+from keras_seq.process.memory import is_out_of_memory
 from keras_seq.run import Run
-from keras_seq.run.models import build_run_model
+from keras_seq.run.models import build_run_model, require_model_memory
 from keras_seq.settings import TASKS
 from keras_seq.tasks.task import Task
 from keras_seq.text import InputError
-from keras_seq.training.errors import OutOfMemoryError, is_out_of_memory
+from keras_seq.training.errors import OutOfMemoryError
 from keras_seq.training.feed import (
     FitBatch,
     Shape,
@@ -63,6 +64,9 @@ class TrainingSetup:
         # Check before creating weights, because JAX creates weights on all hosts together.
         self.check_hosts(self.stream.batches_per_epoch, *_fingerprint(run))
         self.largest = largest_shapes(self.stream)
+        # The weights, their gradients and Adam's two moments.
+        source, target = (vocabulary.vocabulary_size for vocabulary in run.vocabularies)
+        require_model_memory(self.settings, source, target, copies=4)
         self.model = build_run_model(run, dtype_policy(training.precision))
         freeze(self.model, training.freeze)
         self.train_model = self.objective.model(self.model)

@@ -120,6 +120,18 @@ def test_internal_error_is_reported_in_one_line(keras_seq_command, monkeypatch, 
     assert "Traceback (most recent call last)" in keras_seq_command("translate", "r", "a").err
 
 
+def test_a_tensor_without_room_is_reported_as_out_of_memory(
+    keras_seq_command, monkeypatch, tmp_path
+):
+    """TensorFlow raises an error of its own."""
+    import tensorflow as tf
+
+    monkeypatch.setattr("keras_seq.run.Run.open", lambda *_, **__: tf.zeros((1 << 48,)))
+    outcome = keras_seq_command("generate", tmp_path)
+    assert outcome.code == 4
+    assert outcome.error.startswith("out of memory: use smaller batches (--batch-size")
+
+
 def test_python_m_keras_seq_prints_the_version(keras_seq_process):
     outcome = keras_seq_process("--version")
     assert (outcome.code, outcome.err) == (0, "")

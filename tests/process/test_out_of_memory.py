@@ -2,7 +2,7 @@
 
 import pytest
 
-from keras_seq.training.errors import is_out_of_memory
+from keras_seq.process.memory import is_out_of_memory
 
 
 class OutOfMemoryError(RuntimeError):
