@@ -30,7 +30,7 @@ from keras_seq.storage import (
     remove_temporaries,
     write_file,
 )
-from keras_seq.text import InputError, Notice, check_readable, expand_names
+from keras_seq.text import InputError, Notice, check_readable, expand_names, with_languages
 
 # Lines are sorted by length within a chunk, so large chunks reduce padding.
 BATCHES_IN_A_CHUNK = 64
@@ -62,6 +62,7 @@ def translate_files(
     engine: Engine = "tensorflow",
     quantize: str = "float32",
     scores: bool = False,
+    to: str | None = None,
     workers: int | None = None,
     runner: Runner = run_locally,
     overwrite: bool = False,
@@ -82,20 +83,23 @@ def translate_files(
         engine: `"tensorflow"` or `"ctranslate2"`.
         quantize: Quantization of CTranslate2, for example `"int8"`.
         scores: Boolean, whether to write scores.
+        to: The target language, for a model with several.
         workers: Number of workers; by default one per four cores.
         runner: `run_locally` or `run_on_ray`.
         overwrite: Boolean, whether to delete the outputs of another job in the directory.
         notice: Function that receives a message for each completed file.
 
     Raises:
-        InputError: If a file cannot be read, `run` has no weights, or the directory has outputs of
-            another job.
+        InputError: If a file cannot be read, `run` has no weights, the target language is missing
+            or unknown, or the directory has outputs of another job.
         JobError: If a line cannot be translated, or no worker starts.
     """
     notice = notice or (lambda line: None)
     opened = Run.open(run, notice=notice)
     opened.require_task("translate")
     opened.require_weights(which)
+    languages = opened.source_tokenizer.languages
+    with_languages((), languages, to)
     overrides = {f"search.{key}": value for key, value in (search or {}).items()}
     settings = load_settings(base=opened.settings.to_dict(), overrides=overrides)
     out = Path(directory)
@@ -110,7 +114,9 @@ def translate_files(
         remove(copy)
         # Copy the checkpoint, because a training run may delete or replace it during the job.
         opened.copy_checkpoint(copy, which)
-        task = TranslationTask(str(copy), settings.search.model_dump(), engine, quantize, scores)
+        task = TranslationTask(
+            str(copy), settings.search.model_dump(), engine, quantize, scores, to
+        )
         job_inputs = _job_inputs(copy, settings, task)
         try:
             job = _Job(out, files, count, notice)
@@ -315,4 +321,6 @@ def _job_inputs(run: Path, settings: Settings, task: TranslationTask) -> dict[st
         "engine": task.engine,
         "quantize": task.quantize,
         "scores": task.scores,
+        # Absent without a language, so that jobs of earlier versions are resumed.
+        **({} if task.to is None else {"to": task.to}),
     }

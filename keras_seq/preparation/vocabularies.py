@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from keras_seq.plugins import added
 from keras_seq.plugins.registry import call
-from keras_seq.preparation.files import PairCounts
+from keras_seq.preparation.files import PairCounts, source_text
 from keras_seq.preparation.pretrained import read_word_pieces
 from keras_seq.run import Vocabulary
 from keras_seq.settings import (
@@ -32,9 +32,10 @@ from keras_seq.text import (
     Tokenizer,
     WordPieceTokenizer,
     has_extra_spaces,
+    language_tag,
     import_tokenizer,
     model_of_pieces,
-    source_of,
+    split_language,
     vector_words,
     without_surrogates,
     words_of,
@@ -191,13 +192,12 @@ class VocabularyLearner(NamedTuple):
         """Learns one vocabulary for both sides. Features are added to that of the source."""
         if self.files.has_lines:
             lines: Iterator[str] = (pair.target for pair in self._weighted())
-        elif self.files.has_features:
-            texts = ((source_of(pair.source), pair.target) for pair in self._weighted())
-            lines = itertools.chain.from_iterable(texts)
         else:
-            lines = itertools.chain.from_iterable(pair[:2] for pair in self._weighted())
+            texts = ((source_text(pair, self.files), pair.target) for pair in self._weighted())
+            lines = itertools.chain.from_iterable(texts)
         name = "" if self.files.has_lines else "joint"
-        joint = self._learn(lines, "target", name, str(self.files))
+        tags = self._language_tags()
+        joint = self._learn(lines, "target", name, str(self.files), tags=tags)
         return self._with_features(joint) if self.files.has_features else joint, joint
 
     def _weighted(self) -> Iterator[Example]:
@@ -232,12 +232,12 @@ class VocabularyLearner(NamedTuple):
         # all spaces, because the model must be able to produce each training target.
         text = self.counts.source
         keep = text is not None and text.extra_spaces >= max(_MIN_SPACES_SHARE * text.lines, 1)
-        if not self.files.has_features:
-            texts = (pair.source for pair in self._weighted())
-            words = itertools.chain(texts, self._words_with_vectors())
-            return self._learn(words, "source", name, where, keep)
-        lines = (source_of(pair.source) for pair in self._weighted())
-        return self._with_features(self._learn(lines, "source", name, where, keep))
+        lines = (source_text(pair, self.files) for pair in self._weighted())
+        if self.files.has_features:
+            return self._with_features(self._learn(lines, "source", name, where, keep))
+        words = itertools.chain(lines, self._words_with_vectors())
+        tags = self._language_tags()
+        return self._learn(words, "source", name, where, keep, tags)
 
     def _words_with_vectors(self) -> Iterator[str]:
         """Yields words of the file of pretrained vectors, for a vocabulary of source words.
@@ -263,6 +263,17 @@ class VocabularyLearner(NamedTuple):
         self.notice(f"{len(counts):,} features, separated by {separator!r}")
         return FeatureTokenizer(tokenizer, Labels(sorted(counts)), separator)
 
+    def _language_tags(self) -> list[str]:
+        """Returns the tags of the target languages of the training text, for the vocabulary."""
+        if not self.files.has_languages:
+            return []
+        counts = Counter(split_language(pair.source)[0] for pair in self._weighted() if pair.usable)
+        names = sorted(name for name in counts if name is not None)
+        listed = ", ".join(f"{name} {counts[name]:,}" for name in names[:_LISTED])
+        more = f", and {len(names) - _LISTED:,} more" if len(names) > _LISTED else ""
+        self.notice(f"{len(names):,} target languages: {listed}{more}")
+        return [language_tag(name) for name in names]
+
     def _learn(
         self,
         sentences: Iterator[str],
@@ -270,8 +281,12 @@ class VocabularyLearner(NamedTuple):
         name: str,
         where: str,
         keep_spaces: bool | None = None,
+        tags: Sequence[str] = (),
     ) -> Tokenizer:
         requested = self.settings.tokenizer.of_side(side)
+        if tags:
+            symbols = [*as_list(requested.symbols), *tags]
+            requested = requested.model_copy(update={"symbols": symbols})
         origin = "learned"
         try:
             if requested.model is not None:
@@ -294,5 +309,11 @@ class VocabularyLearner(NamedTuple):
             if requested.model is not None:
                 raise
             raise InputError(f"{where}: {error}") from None
+        known = {language_tag(name).casefold() for name in tokenizer.languages}
+        if missing := [tag for tag in tags if tag.casefold() not in known]:
+            raise InputError(
+                f"{requested.model or where}: the vocabulary has no symbol {missing[0]!r}, "
+                "expected one for each target language"
+            )
         self.notice(f"{name} vocabulary of {tokenizer.vocabulary_size:,} {origin}".lstrip())
         return tokenizer

@@ -58,14 +58,21 @@ def check_destination(destination: Path) -> None:
 def checkpoint_record(runs: Sequence[Run]) -> bytes:
     """Returns the content of `RECORD_NAME`, which lists the name and step of each run.
 
-    For speech it also has the sampling rate.
+    For speech it also has the sampling rate, and for several target languages their names.
     """
     record: dict[str, Any] = {
         "runs": [{"name": run.path.resolve().name, "step": run.loaded_step} for run in runs]
     }
     if (rate := runs[0].settings.data.sample_rate) is not None:
         record["sample_rate"] = rate
+    if languages := target_languages(runs[0]):
+        record["languages"] = languages
     return (json.dumps(record, ensure_ascii=False, indent=1) + "\n").encode()
+
+
+def target_languages(run: Run) -> list[str]:
+    """Returns the target languages of a run, sorted; empty if it has none."""
+    return sorted(run.source_tokenizer.languages) if run.settings.task == "translate" else []
 
 
 def publish_version(base: Path, write: Callable[[Path], None]) -> Path:

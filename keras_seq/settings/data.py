@@ -26,7 +26,7 @@ class DataSettings(Section):
     )
     columns: str | None = a_text(
         "Columns of `pairs` or `labeled`, by number or header, such as source=1,target=3; pairs "
-        "may have features=2."
+        "may have features=2 or target_language=2."
     )
     features_separator: str = Field(
         default=";",
@@ -75,11 +75,19 @@ class DataSettings(Section):
     @property
     def has_features(self) -> bool:
         """True if the sources have features."""
+        return self._has_column("has_features")
+
+    @property
+    def has_languages(self) -> bool:
+        """True if the sources have target languages."""
+        return self._has_column("has_languages")
+
+    def _has_column(self, name: str) -> bool:
         from keras_seq.text import PAIR, parse_columns
 
         if self.columns is None or self.pairs is None:
             return False
-        return parse_columns(self.columns, PAIR).has_features
+        return bool(getattr(parse_columns(self.columns, PAIR), name))
 
     @model_validator(mode="after")
     def _weights_are_not_negative(self) -> DataSettings:

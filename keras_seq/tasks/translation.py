@@ -11,7 +11,7 @@ from keras_seq.settings import BackboneSettings, SearchSettings, Settings
 from keras_seq.settings.monitors import TEXT_MONITORS
 from keras_seq.tasks.task import Task, make_model, rows_of_ids
 from keras_seq.tasks.text_exporter import TextExporter
-from keras_seq.text import PAIR, FeatureTokenizer, without_features
+from keras_seq.text import PAIR, FeatureTokenizer, plain_sources
 
 if TYPE_CHECKING:
     from keras_seq.evaluation.values import TestSet
@@ -109,7 +109,7 @@ class Translation(Task):
         from keras_seq.evaluation.values import Baseline
 
         tokenize = test.tokenize or test.run.settings.score.tokenize
-        sources = without_features(test.sources, test.run.source_tokenizer)
+        sources = plain_sources(test.sources, test.run.source_tokenizer)
         values = text_values(sources, test.references, test.metrics, tokenize, None)
         return Baseline("copy of the source", values)
 
@@ -263,6 +263,11 @@ class TranslationExporter(TextExporter):
     def describe(self) -> str:
         search = self._settings.search
         tokenizer, features = self._run.source_tokenizer, ""
+        if tokenizer.languages:
+            names = ", ".join(f"`{name}`" for name in sorted(tokenizer.languages))
+            features = (
+                f", and `target_language`, one of {names}; the translation is empty for any other"
+            )
         if isinstance(tokenizer, FeatureTokenizer):
             separator = tokenizer.separator
             features = (

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from .errors import Notice
+from .languages import language_ids
 from .learning import SAMPLE_CHUNKS, Kind, VocabularyPlan, learn_model, without_surrogates
 from .normalization import Form, TextRules
 from .special_ids import EOS_ID, UNK_ID
@@ -166,6 +167,12 @@ class Tokenizer:
             Piece(text, score, type in (NORMAL, USER_DEFINED), type == USER_DEFINED)
             for text, score, type in stored_pieces(self.to_bytes())
         ]
+
+    @functools.cached_property
+    def languages(self) -> Mapping[str, int]:
+        """Ids of the symbols that are tags of target languages, such as `<2fr>`, by language."""
+        symbols = ((id, piece.text) for id, piece in enumerate(self.pieces) if piece.is_symbol)
+        return language_ids(symbols)
 
     @property
     def byte_ids(self) -> list[int]:
