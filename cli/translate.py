@@ -176,7 +176,7 @@ def _translate_with_run(options: _Options) -> None:
     settings = opened.settings.with_search(options.search).search
     _check(options)
     # An unknown language is an error before the model is loaded.
-    with_languages((), opened.source_tokenizer.languages, options.to)
+    with_languages((), opened.languages, options.to)
     if options.inputs:
         _translate_files(options)
         return

@@ -68,9 +68,9 @@ class RunModel:
         return self.opened.target_tokenizer
 
     @property
-    def languages(self) -> Any:
+    def languages(self) -> list[str]:
         """The target languages of the run."""
-        return self.opened.source_tokenizer.languages
+        return self.opened.languages
 
     def load(self) -> None:
         """Loads the model."""

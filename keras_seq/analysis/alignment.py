@@ -10,7 +10,7 @@ import numpy as np
 from keras_seq.analysis.attention import Attention
 from keras_seq.inference.hypothesis import Hypothesis
 from keras_seq.inference.predictor import CHARACTERS_PER_TOKEN
-from keras_seq.text import UNK_ID, Tokenizer, tokens_by_offsets, tokens_of_words
+from keras_seq.text import UNK_ID, Tokenizer, plain_sources, tokens_by_offsets, tokens_of_words
 
 Words = list[list[int]]
 

@@ -83,8 +83,9 @@ class TokenTranslator(LineTranslator):
     ) -> list[list[Hypothesis]]:
         """Translates lines by a search over token ids. A blank line has no translations.
 
-        `to` is the target language of lines that do not begin with the tag of one. `search` maps the ids of all lines that are not blank, without end tokens and the longest
-        first, to hypotheses without text. Its second argument are the ids of the prefixes.
+        `to` is the target language of lines that do not begin with the tag of one. `search` maps
+        the ids of all lines that are not blank, without end tokens and the longest first, to
+        hypotheses without text. Its second argument are the ids of the prefixes.
         """
         check_is_list("lines", lines)
         lines = with_languages(lines, self.source_tokenizer.languages, to)

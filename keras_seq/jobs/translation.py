@@ -98,8 +98,7 @@ def translate_files(
     opened = Run.open(run, notice=notice)
     opened.require_task("translate")
     opened.require_weights(which)
-    languages = opened.source_tokenizer.languages
-    with_languages((), languages, to)
+    with_languages((), opened.languages, to)
     overrides = {f"search.{key}": value for key, value in (search or {}).items()}
     settings = load_settings(base=opened.settings.to_dict(), overrides=overrides)
     out = Path(directory)

@@ -21,8 +21,8 @@ Engine = Literal["tensorflow", "ctranslate2"]
 class TranslationTask:
     """Translates chunks of lines with the model of a run directory.
 
-    `quantize` is the quantization of CTranslate2. `to` is the target language. `files` contains the files of the run by name
-    if the worker cannot read the run directory, otherwise it is None.
+    `quantize` is the quantization of CTranslate2. `to` is the target language. `files` contains the
+    files of the run by name if the worker cannot read the run directory, otherwise it is None.
     """
 
     run: str

@@ -65,14 +65,9 @@ def checkpoint_record(runs: Sequence[Run]) -> bytes:
     }
     if (rate := runs[0].settings.data.sample_rate) is not None:
         record["sample_rate"] = rate
-    if languages := target_languages(runs[0]):
+    if languages := runs[0].languages:
         record["languages"] = languages
     return (json.dumps(record, ensure_ascii=False, indent=1) + "\n").encode()
-
-
-def target_languages(run: Run) -> list[str]:
-    """Returns the target languages of a run, sorted; empty if it has none."""
-    return sorted(run.source_tokenizer.languages) if run.settings.task == "translate" else []
 
 
 def publish_version(base: Path, write: Callable[[Path], None]) -> Path:

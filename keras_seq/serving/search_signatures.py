@@ -55,7 +55,7 @@ def translation_signatures(
         joint = target_tokenizer is source_tokenizer
         return source, source if joint else text_graph(target_tokenizer)
 
-    second = None
+    second: tuple[str, Callable[[Any, Any], Any]] | None = None
     if isinstance(source_tokenizer, FeatureTokenizer):
         second = "features", join_features
     elif source_tokenizer.languages:

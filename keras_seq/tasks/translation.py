@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from keras_seq.run import Run
@@ -11,7 +11,7 @@ from keras_seq.settings import BackboneSettings, SearchSettings, Settings
 from keras_seq.settings.monitors import TEXT_MONITORS
 from keras_seq.tasks.task import Task, make_model, rows_of_ids
 from keras_seq.tasks.text_exporter import TextExporter
-from keras_seq.text import PAIR, FeatureTokenizer, plain_sources
+from keras_seq.text import PAIR, FeatureTokenizer, plain_sources, split_language
 
 if TYPE_CHECKING:
     from keras_seq.evaluation.values import TestSet
@@ -160,11 +160,17 @@ class TranslationEvaluation:
         added = monitored_plugin_value(self.monitor, outputs, self._references)
         values |= added
         signature = next(iter(scores.values())).signature
-        metrics = ", ".join(f"{score.name} = {score.value:.2f}" for score in scores.values())
+        by_language = self._scores_by_language(outputs)
+        values |= {
+            f"{name}.{language}": score.value
+            for language, own in by_language.items()
+            for name, score in own.items()
+        }
         return Report(
             values,
             f"loss {values['loss']:.3f}, perplexity {values['perplexity']:.2f}, token accuracy "
-            f"{values['accuracy']:.3f}, {shown(added)}{metrics} {signature}",
+            f"{values['accuracy']:.3f}, {shown(added)}{_shown(scores)} {signature}"
+            + "".join(f"; {language}: {_shown(own)}" for language, own in by_language.items()),
             [
                 Sample(f"line {i + 1}", [(name, lines[i]) for name, lines in columns.items()])
                 for i in samples
@@ -174,6 +180,17 @@ class TranslationEvaluation:
             {"signature": signature},
             self._judging.contradiction(values),
         )
+
+    def _scores_by_language(self, outputs: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """Returns the metrics of the lines of each target language."""
+        languages = [split_language(source)[0] for source in self._sources]
+        result = {}
+        for name in self._run.languages:
+            rows = [row for row, language in enumerate(languages) if language == name]
+            if rows:
+                pairs = zip(*((outputs[row], self._references[row]) for row in rows), strict=True)
+                result[name] = self._judging.scores(*pairs)
+        return result
 
     def _pictures(self, samples: list[int], translations: list[list[Hypothesis]]) -> list[bytes]:
         from keras_seq.analysis.attention import AttentionExtractor
@@ -188,6 +205,10 @@ class TranslationEvaluation:
             [self._sources[i] for i in samples], [translations[i][:1] for i in samples]
         )
         return [attention_picture(best.weights) for row in attention for best in row]
+
+
+def _shown(scores: Mapping[str, Any]) -> str:
+    return ", ".join(f"{score.name} = {score.value:.2f}" for score in scores.values())
 
 
 class TranslationExporter(TextExporter):

@@ -8,9 +8,9 @@ from .errors import InputError, Notice
 from .feature_tokenizer import (
     FeatureTokenizer,
     feature_notice,
+    plain_sources,
     source_of,
     split_features,
-    plain_sources,
 )
 from .given_pieces import model_of_pieces
 from .imported import import_tokenizer

@@ -96,8 +96,8 @@ def parse_columns(text: str, roles: Roles) -> ColumnChoice:
     """Parses the value of `data.columns`, such as `source=1,target=3`.
 
     A column is a number from 1 or a name in the header. `roles` are the words before the equals
-    signs, in any order; pairs may have the column `features` or `target_language`, too. Raises InputError if the text
-    has a different form or a column twice.
+    signs, in any order; pairs may have the column `features` or `target_language`, too. Raises
+    InputError if the text has a different form or a column twice.
 
     Example:
 

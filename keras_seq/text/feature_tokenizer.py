@@ -179,7 +179,7 @@ def source_of(line: str) -> str:
 
 
 def plain_sources(lines: Sequence[str], tokenizer: Any) -> Sequence[str]:
-    """Returns lines without the features and the language tags that a tokenizer of sources reads."""
+    """Returns lines without the features and language tags that a tokenizer of sources reads."""
     if isinstance(tokenizer, FeatureTokenizer):
         lines = [source_of(line) for line in lines]
     return without_languages(lines, tokenizer.languages)

@@ -137,7 +137,8 @@ class LoadedModel:
     def check_languages(self, inputs: Mapping[str, np.ndarray]) -> None:
         """Raises RequestError if a row has a target language that the model does not know."""
         known = {name.encode() for name in self.languages}
-        for name in inputs.get("target_language", np.zeros(0, object)).tolist() if known else ():
+        rows = inputs.get("target_language", np.zeros(0, object)).tolist()
+        for name in rows if known else ():
             if name not in known:
                 raise RequestError(
                     f"input target_language: received {name.decode('utf-8', 'replace')[:60]!r}, "
