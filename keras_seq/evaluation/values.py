@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from types import MappingProxyType
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from keras_seq.run import Run
@@ -101,7 +100,7 @@ class Evaluation:
     outputs: tuple[str, ...] | None
     truncated: int = 0
     baseline: Baseline | None = None
-    languages: Mapping[str, Mapping[str, MetricValue]] = MappingProxyType({})
+    languages: Mapping[str, Mapping[str, MetricValue]] = field(default_factory=dict)
 
     @property
     def beats_baseline(self) -> bool:

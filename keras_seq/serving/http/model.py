@@ -183,8 +183,8 @@ class LoadedModel:
             is_text = info.dtype == "DT_STRING" and info.shape == (None,)
             if not is_text or (len(signature.inputs) > 1 and not has_two):
                 raise ModelError(
-                    "serving_default must take one input, text of shape [?], text and features, text "
-                    "and target_language, or samples and lengths; "
+                    "serving_default must take one input, text of shape [?], text and features, "
+                    "text and target_language, or samples and lengths; "
                     f"it takes {name}: {info.dtype} {info.shape}"
                 )
 
