@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from keras_seq.plugins import added
 from keras_seq.plugins.registry import call
 from keras_seq.preparation.files import PairCounts, source_text
 from keras_seq.preparation.pretrained import read_word_pieces
+from keras_seq.preparation.target_languages import balanced_pairs, count_languages
 from keras_seq.run import Vocabulary
 from keras_seq.settings import (
     SIDES,
@@ -35,7 +37,6 @@ from keras_seq.text import (
     import_tokenizer,
     language_tag,
     model_of_pieces,
-    split_language,
     vector_words,
     without_surrogates,
     words_of,
@@ -173,9 +174,10 @@ class VocabularyLearner(NamedTuple):
             f"{self.files}, {side}" if "pairs" in self.files.names else self.files.describe(side)
             for side in SIDES
         )
-        lines = (pair.target for pair in self._weighted())
+        counts = self._count_languages()
+        lines = (pair.target for pair in self._balanced(counts))
         return (
-            self._source_tokenizer("source", source),
+            self._source_tokenizer("source", source, counts),
             self._learn(lines, "target", "target", target),
         )
 
@@ -190,13 +192,15 @@ class VocabularyLearner(NamedTuple):
 
     def _joint(self) -> tuple[Tokenizer, Tokenizer]:
         """Learns one vocabulary for both sides. Features are added to that of the source."""
+        counts = self._count_languages()
         if self.files.has_lines:
             lines: Iterator[str] = (pair.target for pair in self._weighted())
         else:
-            texts = ((source_text(pair, self.files), pair.target) for pair in self._weighted())
+            pairs = self._balanced(counts)
+            texts = ((source_text(pair, self.files), pair.target) for pair in pairs)
             lines = itertools.chain.from_iterable(texts)
         name = "" if self.files.has_lines else "joint"
-        tags = self._language_tags()
+        tags = list(map(language_tag, counts))
         joint = self._learn(lines, "target", name, str(self.files), tags=tags)
         return self._with_features(joint) if self.files.has_features else joint, joint
 
@@ -220,8 +224,13 @@ class VocabularyLearner(NamedTuple):
         # Sort the labels, so that their order does not depend on the order of the lines.
         return Labels(sorted(counts)), f"{len(counts):,} {unit}s: {listed}{more}"
 
-    def _source_tokenizer(self, name: str, where: str) -> Tokenizer:
-        """Returns the tokenizer of the pretrained encoder, or learns one."""
+    def _source_tokenizer(
+        self, name: str, where: str, counts: Mapping[str, int] = MappingProxyType({})
+    ) -> Tokenizer:
+        """Returns the tokenizer of the pretrained encoder, or learns one.
+
+        `counts` is the number of training pairs of each target language.
+        """
         if (preset := self.settings.training.from_hub) is not None:
             pieces = read_word_pieces(preset_directory(preset))
             self.notice(
@@ -232,11 +241,11 @@ class VocabularyLearner(NamedTuple):
         # all spaces, because the model must be able to produce each training target.
         text = self.counts.source
         keep = text is not None and text.extra_spaces >= max(_MIN_SPACES_SHARE * text.lines, 1)
-        lines = (source_text(pair, self.files) for pair in self._weighted())
+        lines = (source_text(pair, self.files) for pair in self._balanced(counts))
         if self.files.has_features:
             return self._with_features(self._learn(lines, "source", name, where, keep))
         words = itertools.chain(lines, self._words_with_vectors())
-        tags = self._language_tags()
+        tags = list(map(language_tag, counts))
         return self._learn(words, "source", name, where, keep, tags)
 
     def _words_with_vectors(self) -> Iterator[str]:
@@ -263,16 +272,14 @@ class VocabularyLearner(NamedTuple):
         self.notice(f"{len(counts):,} features, separated by {separator!r}")
         return FeatureTokenizer(tokenizer, Labels(sorted(counts)), separator)
 
-    def _language_tags(self) -> list[str]:
-        """Returns the tags of the target languages of the training text, for the vocabulary."""
+    def _count_languages(self) -> dict[str, int]:
+        """Returns the number of training pairs of each target language; empty without any."""
         if not self.files.has_languages:
-            return []
-        counts = Counter(split_language(pair.source)[0] for pair in self._weighted() if pair.usable)
-        names = sorted(name for name in counts if name is not None)
-        listed = ", ".join(f"{name} {counts[name]:,}" for name in names[:_LISTED])
-        more = f", and {len(names) - _LISTED:,} more" if len(names) > _LISTED else ""
-        self.notice(f"{len(names):,} target languages: {listed}{more}")
-        return [language_tag(name) for name in names]
+            return {}
+        return count_languages(self._weighted(), self.settings.data.temperature, self.notice)
+
+    def _balanced(self, counts: Mapping[str, int]) -> Iterator[Example]:
+        return balanced_pairs(self._weighted(), counts, self.settings.data.temperature)
 
     def _learn(
         self,

@@ -172,6 +172,12 @@ def _check_features(settings: Any) -> None:
 def _check_languages(settings: Any) -> None:
     data = settings.data
     if not data.has_languages:
+        # Prepared directories are checked when they are opened.
+        if data.temperature != 1 and data.prepared is None:
+            raise ValueError(
+                f"data.temperature: received {data.temperature:g}, expected 1 without "
+                "target_language in data.columns"
+            )
         return
     reason = "target_language in data.columns, which is a token of the source"
     if settings.task != "translate":

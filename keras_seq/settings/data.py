@@ -34,6 +34,12 @@ class DataSettings(Section):
         max_length=100,
         description="Separator of the features of a pair.",
     )
+    temperature: float = a_number(
+        1.0,
+        1,
+        100,
+        "Temperature T of sampling languages, each in proportion to pairs^(1/T); 5 is usual.",
+    )
     weights: str | list[str] | None = a_text(
         "File of numbers, the weight of each pair in the loss."
     )

@@ -50,7 +50,13 @@ class Translation(Task):
     name = "translate"
     families = ("transformer", "rnn", "transformer-hub")
     usage = "translate {} < input > output"
-    data = ("columns", "concatenation", *_FILES, *(f"valid_{name}" for name in _FILES))
+    data = (
+        "columns",
+        "concatenation",
+        "temperature",
+        *_FILES,
+        *(f"valid_{name}" for name in _FILES),
+    )
     training = ("loss",)
     roles = PAIR
     metrics = ALL_METRICS
