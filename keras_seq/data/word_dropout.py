@@ -12,8 +12,8 @@ def drop_words(
 ) -> Batch:
     """Replaces random tokens of one input by the unknown token, with probability `rate`.
 
-    Padding, begin and end tokens are never replaced, nor are the ids of `kept`. `target_output` is a
-    separate array and does not change. Rows without a key hold padding only.
+    Padding, begin and end tokens are never replaced, nor are the ids of `kept`. `target_output` is
+    a separate array and does not change. Rows without a key hold padding only.
 
     Example:
 
