@@ -9,7 +9,7 @@ import typer
 
 from keras_seq_cli.output import check_writable, notice
 from keras_seq_cli.search_options import RERANK_OPTIONS, with_search_options
-from keras_seq_cli.shared_options import Overwrite, Runner, Which, Workers
+from keras_seq_cli.shared_options import Overwrite, Runner, To, Which, Workers
 from keras_seq_cli.signals import exit_on_sigterm
 
 
@@ -33,6 +33,7 @@ def augment(
     tag: Annotated[
         str, typer.Option(help="Text before each source, such as <bt>, to mark synthetic pairs.")
     ] = "",
+    to: To = None,
     which: Which = "best",
     workers: Workers = None,
     runner: Runner = "local",
@@ -60,6 +61,7 @@ def augment(
             tag=tag,
             which=which,
             search=search,
+            to=to,
             workers=workers,
             runner=run_on_ray if runner == "ray" else run_locally,
             overwrite=overwrite,
