@@ -316,7 +316,7 @@ class VocabularyLearner(NamedTuple):
             if requested.model is not None:
                 raise
             raise InputError(f"{where}: {error}") from None
-        known = {language_tag(name).casefold() for name in tokenizer.languages}
+        known = {language_tag(name).casefold() for name in tokenizer.with_languages().languages}
         if missing := [tag for tag in tags if tag.casefold() not in known]:
             raise InputError(
                 f"{requested.model or where}: the vocabulary has no symbol {missing[0]!r}, "

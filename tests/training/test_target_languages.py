@@ -238,3 +238,29 @@ def test_an_imported_vocabulary_needs_the_tags(tmp_path):
     model.write_bytes(Tokenizer.train(WORDS, symbols=tags, **options).to_bytes())
     run = prepare_run(settings, tmp_path / "run", notice=[].append)
     assert run.languages == ["reversed", "up"]
+
+
+def test_symbols_like_tags_are_no_languages_without_the_column(tmp_path):
+    data = tmp_path / "pairs.tsv"
+    data.write_text("".join(f"{word}\t{word}\n" for word in WORDS))
+    columns = "source=1,target=2"
+    settings = settings_of(data, data__columns=columns, tokenizer__symbols=["<2up>"])
+    run = prepare_run(settings, tmp_path / "run", notice=[].append)
+    assert run.languages == [] and "<2up>" in [piece.text for piece in run.source_tokenizer.pieces]
+
+
+@pytest.mark.slow
+def test_a_warm_start_keeps_the_languages(trained, tmp_path):
+    data = write_pairs(tmp_path / "many.tsv")
+    changes = {"training__from_run": str(trained[0])}
+    settings = settings_of(data, data__columns="source=1,target=2", **changes)
+    with pytest.raises(InputError, match=r"received 'source=1,target=2', expected the column targ"):
+        prepare_run(settings, tmp_path / "run", notice=[].append)
+    data.write_text("abc\tABC\tlow\n" * 30)
+    with pytest.raises(InputError, match="received 'low', expected one of reversed, up"):
+        prepare_run(settings_of(data, **changes), tmp_path / "run", notice=[].append)
+    write_pairs(data)
+    assert prepare_run(settings_of(data, **changes), tmp_path / "run").languages == [
+        "reversed",
+        "up",
+    ]
