@@ -10,7 +10,7 @@ import typer
 
 from keras_seq_cli.output import check_writable, notice
 from keras_seq_cli.search_options import RERANK_OPTIONS, with_search_options
-from keras_seq_cli.shared_options import Overwrite, Runner, Which, Workers
+from keras_seq_cli.shared_options import Overwrite, Runner, To, Which, Workers
 from keras_seq_cli.signals import exit_on_sigterm
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ def back_translate(
     text: _Text,
     output: _PairOutput,
     tag: _Tag = "",
+    to: To = None,
     which: Which = "best",
     workers: Workers = None,
     runner: Runner = "local",
@@ -59,7 +60,7 @@ def back_translate(
     RUN translates from the target language to the source language of the run to be trained. If the
     command was interrupted, the same command resumes it.
     """
-    _translate(run, text, output, "target", tag, which, workers, runner, overwrite, search)
+    _translate(run, text, output, "target", tag, to, which, workers, runner, overwrite, search)
 
 
 @_with_search
@@ -68,6 +69,7 @@ def self_train(
     text: _Text,
     output: _PairOutput,
     tag: _Tag = "",
+    to: To = None,
     which: Which = "best",
     workers: Workers = None,
     runner: Runner = "local",
@@ -79,7 +81,7 @@ def self_train(
 
     If the command was interrupted, the same command resumes it.
     """
-    _translate(run, text, output, "source", tag, which, workers, runner, overwrite, search)
+    _translate(run, text, output, "source", tag, to, which, workers, runner, overwrite, search)
 
 
 def _translate(
@@ -88,6 +90,7 @@ def _translate(
     output: str,
     text_is: Literal["source", "target"],
     tag: str,
+    to: str | None,
     which: str,
     workers: int | None,
     runner: str,
@@ -109,6 +112,7 @@ def _translate(
             tag=tag,
             which=which,
             search=search,
+            to=to,
             workers=workers,
             runner=run_on_ray if runner == "ray" else run_locally,
             overwrite=overwrite,

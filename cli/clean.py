@@ -90,8 +90,9 @@ def clean(
     files.check()
     tests = expand_names(held_out or ())
     _check_outputs([output, removed], [*itertools.chain(*files.names.values()), *tests])
-    if files.has_features:
-        raise InputError("--columns: received a column of features, expected source and target")
+    if files.has_features or files.has_languages:
+        column = "features" if files.has_features else "target languages"
+        raise InputError(f"--columns: received a column of {column}, expected source and target")
     for name in tests:
         check_readable(name)
         if name.removesuffix(".gz").endswith(".csv"):

@@ -13,7 +13,7 @@ import typer
 from keras_seq_cli.output import check_writable, emit, notice
 from keras_seq_cli.quiet import import_quietly
 from keras_seq_cli.search_options import RERANK_OPTIONS, with_search_options
-from keras_seq_cli.shared_options import Ensemble, Json, Which
+from keras_seq_cli.shared_options import Ensemble, Json, To, Which
 
 if TYPE_CHECKING:
     from keras_seq import Diagnosis
@@ -42,6 +42,7 @@ def diagnose(
     worst: Annotated[
         int, typer.Option(min=0, help="Examples of each kind of error in the table.")
     ] = 3,
+    to: To = None,
     which: Which = "best",
     ensemble: Ensemble = None,
     *,
@@ -55,7 +56,7 @@ def diagnose(
     from keras_seq.analysis.diagnosis.settings import diagnosis_settings
     from keras_seq.process.threads import configure_threads, usable_cores
     from keras_seq.run import Run
-    from keras_seq.text import InputError, check_same_length, read_pairs
+    from keras_seq.text import InputError, check_same_length, read_pairs, with_languages
 
     sizes = _parse_sizes(beam_sizes)
     reading = read_pairs(source, reference, notice=notice)
@@ -71,7 +72,8 @@ def diagnose(
     pairs = list(reading)
     if not pairs:
         raise InputError(f"{source}: empty, expected at least one line")
-    sources, references = ([pair[side] for pair in pairs] for side in (0, 1))
+    sources = with_languages([pair[0] for pair in pairs], opened.languages, to)
+    references = [pair[1] for pair in pairs]
     configure_threads(usable_cores())
     module = import_quietly("keras_seq.analysis.diagnosis.diagnosing")
     try:

@@ -107,6 +107,8 @@ def evaluate(
         emit([json.dumps(data, ensure_ascii=False, indent=1)])
     else:
         emit(score.text for score in result.metrics.values())
+        for name, metrics in result.languages.items():
+            emit(f"{name}: {score.text}" for score in metrics.values())
 
 
 def _write_card(run: Any, name: str, result: Any) -> None:

@@ -13,7 +13,7 @@ import typer
 
 from keras_seq_cli.output import emit, notice
 from keras_seq_cli.quiet import import_quietly
-from keras_seq_cli.shared_options import Ensemble, Which
+from keras_seq_cli.shared_options import Ensemble, To, Which
 
 if TYPE_CHECKING:
     from keras_seq.inference.likelihood import Likelihood, LikelihoodScorer
@@ -38,6 +38,7 @@ def likelihood(
             "number<TAB>token<TAB>log-probability; corpus: totals as JSON."
         ),
     ] = "line",
+    to: To = None,
     which: Which = "best",
     ensemble: Ensemble = None,
 ) -> None:
@@ -47,16 +48,18 @@ def likelihood(
     A model trained with data.packed scores each line given the lines before it.
     """
     from keras_seq.run import Run
+    from keras_seq.text import with_languages
 
     opened = Run.open(run, notice=notice)
     pairs = _read(opened, source, target)
+    with_languages((), opened.languages, to)
     opened.require_weights(which)
     scorer = import_quietly("keras_seq.inference.likelihood").LikelihoodScorer.load(
         run, which=which, ensemble=ensemble or (), notice=notice
     )
     totals = _Totals()
     name = source if target is None else target
-    emit(_scores(scorer, _likelihoods(opened, scorer, pairs, name), each, totals))
+    emit(_scores(scorer, _likelihoods(opened, scorer, pairs, name, to), each, totals))
     totals.report(source, as_json=each == "corpus")
 
 
@@ -125,7 +128,11 @@ class _Totals:
 
 
 def _likelihoods(
-    run: Run, scorer: LikelihoodScorer, pairs: Iterator[tuple[str, str]], target: str
+    run: Run,
+    scorer: LikelihoodScorer,
+    pairs: Iterator[tuple[str, str]],
+    target: str,
+    to: str | None,
 ) -> Iterator[Likelihood]:
     """Yields the likelihood of each pair, which is read from the file `target`."""
     from keras_seq.inference.likelihood import LongTargetError
@@ -142,7 +149,7 @@ def _likelihoods(
         if message := feature_notice([source for source, _ in chunk], scorer.source_tokenizer):
             notice(f"{line_range(done + 1, len(chunk))}: {message}")
         try:
-            yield from scorer(*zip(*chunk, strict=True))
+            yield from scorer(*zip(*chunk, strict=True), to=to)
         except LongTargetError as error:
             name = "standard input" if target == "-" else target
             raise InputError(f"{name}:{done + error.index + 1}: {error.what}") from None

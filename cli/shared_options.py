@@ -10,6 +10,10 @@ import typer
 from keras_seq_cli.option_groups import option, replace_argument
 
 # `CheckpointStore.select` checks the value, because valid steps depend on the run.
+To = Annotated[
+    str | None,
+    typer.Option("--to", help="Target language, such as fr, of a model with several."),
+]
 Which = Annotated[
     str,
     typer.Option(

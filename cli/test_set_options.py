@@ -18,6 +18,7 @@ _HELP = {
     "labeled": "text<TAB>label lines, for classify; text<TAB>tags lines, for tag.",
     "columns": "Columns of --pairs or --labeled, as in source=1,target=3; by default as in "
     "training.",
+    "to": "Target language of the test set, such as fr, of a run with several.",
 }
 
 

@@ -10,7 +10,16 @@ import typer
 from keras_seq_cli.output import notice
 from keras_seq_cli.output_options import OutputOptions, with_output_options
 from keras_seq_cli.search_options import with_search_options
-from keras_seq_cli.shared_options import Ensemble, Output, Overwrite, Runner, Trust, Which, Workers
+from keras_seq_cli.shared_options import (
+    Ensemble,
+    Output,
+    Overwrite,
+    Runner,
+    To,
+    Trust,
+    Which,
+    Workers,
+)
 from keras_seq_cli.signals import exit_on_sigterm
 from keras_seq_cli.translate_export import (
     ExportModel,
@@ -31,6 +40,7 @@ def translate(
         str | None, typer.Argument(help="A sentence, or a file of sentences; stdin by default.")
     ] = None,
     output: Output = None,
+    to: To = None,
     scores: Annotated[bool, typer.Option("--scores", help="Print score<TAB>translation.")] = False,
     engine: Annotated[
         Literal["tensorflow", "ctranslate2", "onnx"],
@@ -76,6 +86,7 @@ def translate(
         run=run,
         text=text,
         output=output,
+        to=to,
         scores=scores,
         engine=engine,
         quantize=quantize,
@@ -111,6 +122,7 @@ class _Options:
     run: str
     text: str | None
     output: str | None
+    to: str | None
     scores: bool
     engine: Literal["tensorflow", "ctranslate2", "onnx"]
     quantize: str | None
@@ -129,7 +141,7 @@ class _Options:
     @property
     def job(self) -> TextJob:
         """The options of `translate_text`."""
-        return TextJob(self.prefixes, self.scores, self.outputs)
+        return TextJob(self.prefixes, self.scores, self.outputs, self.to)
 
 
 def _check_export_options(options: _Options, engine: str) -> None:
@@ -154,6 +166,7 @@ def _translate_with_export(options: _Options, model: Any) -> None:
 
 def _translate_with_run(options: _Options) -> None:
     from keras_seq.run import Run
+    from keras_seq.text import with_languages
 
     if options.trust:
         raise typer.BadParameter("expected a SavedModel, received a run", param_hint="'--trust'")
@@ -162,6 +175,8 @@ def _translate_with_run(options: _Options) -> None:
     opened.require_weights(options.which)
     settings = opened.settings.with_search(options.search).search
     _check(options)
+    # An unknown language is an error before the model is loaded.
+    with_languages((), opened.languages, options.to)
     if options.inputs:
         _translate_files(options)
         return
@@ -238,6 +253,7 @@ def _translate_files(options: _Options) -> None:
             engine=options.engine,
             quantize=options.quantize or "float32",
             scores=options.scores,
+            to=options.to,
             workers=options.workers,
             overwrite=options.overwrite,
             runner=run_on_ray if options.runner == "ray" else run_locally,

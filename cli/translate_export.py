@@ -40,6 +40,7 @@ class ExportModel:
         self._translator = SavedModelTranslator(version, trust=trust, **options)
         self.batch_size = self._translator.batch_size
         self.n_best = self._translator.n_best
+        self.languages = self._translator.languages
 
     def load(self) -> None:
         """Loads the SavedModel."""
@@ -71,6 +72,7 @@ class OnnxModel:
         # Loaded now, to report errors before a file is opened; it takes a tenth of a second.
         self.translator: Any = OnnxTranslator(folder, **options)
         self.batch_size, self.n_best = self.translator.batch_size, self.translator.n_best
+        self.languages = self.translator.languages
 
     def load(self) -> None:
         """Does nothing, because the model is loaded."""

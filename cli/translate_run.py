@@ -67,6 +67,11 @@ class RunModel:
         """The tokenizer of the translations."""
         return self.opened.target_tokenizer
 
+    @property
+    def languages(self) -> list[str]:
+        """The target languages of the run."""
+        return self.opened.languages
+
     def load(self) -> None:
         """Loads the model."""
         module = import_quietly("keras_seq.inference.translator")

@@ -7,7 +7,7 @@ import gzip
 import itertools
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -28,6 +28,7 @@ class Model(Protocol):
         batch_size: Lines per batch.
         translator: Object with a method `translate`; None until the model is loaded.
         source_tokenizer, target_tokenizer: The tokenizers; None for an export.
+        languages: The target languages of the model; empty for a model without.
     """
 
     run: str
@@ -40,6 +41,9 @@ class Model(Protocol):
 
     @property
     def target_tokenizer(self) -> Any: ...
+
+    @property
+    def languages(self) -> Collection[str]: ...
 
     def load(self) -> None: ...
 
@@ -56,11 +60,13 @@ class TextJob:
         prefixes: File with the beginning of each translation, or None.
         scores: Boolean, whether to print scores.
         outputs: The output options.
+        to: The target language; None if the model has no languages or each line names its own.
     """
 
     prefixes: str | None
     scores: bool
     outputs: OutputOptions
+    to: str | None = None
 
 
 def translate_text(model: Model, text: str | None, output: str | None, job: TextJob) -> None:
@@ -94,6 +100,8 @@ def translate_text(model: Model, text: str | None, output: str | None, job: Text
         with Progress(total, enabled) as progress:
             for chunk in _chunks(_prompt_lines(lines) if interactive else lines, size):
                 chunk_prefixes = _next_prefixes(prefixes, len(chunk), job.prefixes)
+                # Reports a line without a language before the model is loaded.
+                writer.sources(chunk)
                 if writer.must_load(chunk):
                     progress.pause()
                     writer.load()
@@ -118,9 +126,13 @@ class _TranslationWriter:
 
     def __init__(self, model: Model, job: TextJob, *, one_at_a_time: bool) -> None:
         from keras_seq.inference.output_formats import OutputFormat
+        from keras_seq.text import with_languages
 
         self._model = model
         self._outputs = outputs = job.outputs
+        self._to = job.to
+        # Checks the language before the model is loaded.
+        with_languages((), model.languages, job.to)
         self._one_at_a_time = one_at_a_time
         self._undrawn: tuple[int, list[str], Any] | None = None
         self._format = OutputFormat(
@@ -136,12 +148,19 @@ class _TranslationWriter:
         """Loads the model and compiles the search before the first line arrives."""
         if self._model.translator is None:
             self.load()
-        self._model.translator.translate(["."])
+        languages = self._model.languages
+        self._model.translator.translate(["."], to=self._to or next(iter(languages), None))
 
     def must_load(self, lines: list[str]) -> bool:
         """Returns whether the model must be loaded before these lines are translated."""
         # Blank lines do not need the model, and importing TensorFlow takes seconds.
         return self._model.translator is None and any(line.strip() for line in lines)
+
+    def sources(self, lines: list[str]) -> list[str]:
+        """Returns the lines as the model reads them; see `with_languages`."""
+        from keras_seq.text import with_languages
+
+        return with_languages(lines, self._model.languages, self._to)
 
     def header(self) -> Iterator[str]:
         """Returns the header lines of the output format."""
@@ -158,15 +177,16 @@ class _TranslationWriter:
         from keras_seq.inference.output_formats import line_range, truncation_notice
         from keras_seq.text import feature_notice
 
+        sources = self.sources(lines)
         translations: list[Any] = [[]] * len(lines)
         alignments: list[Any] = [None] * len(lines)
         if self._model.translator is not None:
             options = {} if prefixes is None else {"prefixes": prefixes}
-            translations = self._model.translator.translate(lines, **options)
+            translations = self._model.translator.translate(sources, **options)
             if message := feature_notice(lines, self._model.source_tokenizer):
                 notice(f"{line_range(first, len(lines))}: {message}")
         if (self._outputs.alignment or self._outputs.replace_unknown) and any(translations):
-            translations, explained = self._model.explain()(lines, translations)
+            translations, explained = self._model.explain()(sources, translations)
             alignments = explained or alignments
         for number, (line, hypotheses, alignment) in enumerate(
             zip(lines, translations, alignments, strict=True), first
@@ -174,7 +194,7 @@ class _TranslationWriter:
             yield from self._format.lines(number, line, hypotheses, alignment)
         if message := truncation_notice(translations, line_range(first, len(lines))):
             notice(message)
-        self._undrawn = first, lines, translations
+        self._undrawn = first, sources, translations
 
     def draw(self) -> None:
         """Draws pictures of the lines of the last call."""

@@ -10,7 +10,7 @@ import numpy as np
 from keras_seq.analysis.attention import Attention
 from keras_seq.inference.hypothesis import Hypothesis
 from keras_seq.inference.predictor import CHARACTERS_PER_TOKEN
-from keras_seq.text import UNK_ID, Tokenizer, tokens_by_offsets, tokens_of_words
+from keras_seq.text import UNK_ID, Tokenizer, plain_sources, tokens_by_offsets, tokens_of_words
 
 Words = list[list[int]]
 
@@ -84,6 +84,9 @@ class Aligner:
 
     def _source_words(self, line: str, attention: Attention) -> Words:
         (words,) = tokens_of_words(self._source_tokenizer, [line[: self._max_characters]])
+        if self._source_tokenizer.languages:
+            # The first word is the tag of the target language.
+            words = words[1:]
         length = len(attention.source) - 1
         return [[token for token in word if token < length] for word in words]
 
@@ -95,7 +98,8 @@ class Aligner:
         if not unknown:
             return texts
         words = self._source_words(line, attention)
-        source_texts = line.split()
+        (text,) = plain_sources([line], self._source_tokenizer)
+        source_texts = text.split()
         (offsets,) = self._source_tokenizer.offsets([line[: self._max_characters]])
         for i in unknown:
             weights = attention.weights[i]

@@ -16,7 +16,7 @@ from keras_seq.preparation.files import training_files
 from keras_seq.run import Run
 from keras_seq.scoring import pairwise_scores
 from keras_seq.storage import atomic_lines, make_directory, remove
-from keras_seq.text import Example, InputError, Notice, PairFiles, read_lines
+from keras_seq.text import Example, InputError, Notice, PairFiles, read_lines, split_language
 
 _SOURCES = "sources.txt"
 
@@ -52,6 +52,8 @@ def make_distilled_pairs(
     A small model learns more from them than from the corpus, because they vary less: the same
     words are mostly translated in the same way. This is sequence-level knowledge distillation, by
     the best translation or by the candidate that is closest to the target of the corpus.
+
+    Features and target languages of the corpus are the third column of the output.
 
     The translations are stored in `output` + ".job" until the end. If the call is interrupted, the
     same call resumes it from there.
@@ -101,7 +103,9 @@ def make_distilled_pairs(
         notice=notice,
     )
     translations = _candidates(folder / "translated" / _SOURCES, count)
-    counts = _write(path, _examples(files), translations, closest)
+    counts = _write(
+        path, _examples(files), translations, closest, has_languages=files.has_languages
+    )
     remove(folder)
     return counts
 
@@ -133,7 +137,12 @@ def _candidates(path: Path, count: int) -> Iterator[list[str]]:
 
 
 def _write(
-    path: Path, examples: Iterable[Example], translations: Iterator[list[str]], closest: str
+    path: Path,
+    examples: Iterable[Example],
+    translations: Iterator[list[str]],
+    closest: str,
+    *,
+    has_languages: bool = False,
 ) -> DistilledCounts:
     pairs = changed = untranslated = 0
     with atomic_lines(path) as write:
@@ -144,7 +153,10 @@ def _write(
                 continue
             pairs += 1
             changed += target.split() != example.target.split()
-            write(pair_line(example.source, target))
+            language, source = (
+                split_language(example.source) if has_languages else (None, example.source)
+            )
+            write(pair_line(source, target) + ("" if language is None else f"\t{language}"))
         if not pairs:
             raise InputError(f"no pair is left: {untranslated:,} sources without a translation")
     return DistilledCounts(pairs, changed, untranslated)

@@ -41,6 +41,7 @@ def make_synthetic_pairs(
     tag: str = "",
     which: str | int = "best",
     search: Mapping[str, Any] | None = None,
+    to: str | None = None,
     workers: int | None = None,
     runner: Callable[..., Any] = run_locally,
     overwrite: bool = False,
@@ -63,6 +64,7 @@ def make_synthetic_pairs(
         which: Checkpoint to load: `"best"`, `"latest"`, or the step of a stored checkpoint.
         search: Search settings that override those of the run, such as
             `{"method": "sampling"}`.
+        to: The target language of `run`, if it has several.
         workers: Number of workers; by default one per four cores.
         runner: `keras_seq.jobs.run_locally` or `run_on_ray`.
         overwrite: Boolean, whether to replace `output` and to delete the translations of another
@@ -92,6 +94,7 @@ def make_synthetic_pairs(
         folder,
         which=which,
         search={"n_best": 1, **(search or {})},
+        to=to,
         workers=workers,
         runner=runner,
         overwrite=overwrite,
@@ -137,7 +140,8 @@ def _write(
 
 def _check_language(run: Run, names: Sequence[str]) -> None:
     """Raises InputError if a text looks more like the targets of the run than like its sources."""
-    if not run.has_valid_lines:
+    # A run of several target languages often has the same languages as sources.
+    if run.languages or not run.has_valid_lines:
         return
     sides = run.valid_lines()
     if min(map(len, sides)) < _MIN_LINES:

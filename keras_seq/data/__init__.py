@@ -1,5 +1,6 @@
 """The corpus of token ids on disk, and batches built from it."""
 
+from keras_seq.data.balance import balanced_items, balanced_rows, balanced_sizes
 from keras_seq.data.contiguous import ContiguousStream, contiguous_batches
 from keras_seq.data.corpus import TokenCorpus
 from keras_seq.data.packing import pack
@@ -30,6 +31,9 @@ __all__ = [
     "TokenCorpus",
     "TokenPair",
     "UnseenTokens",
+    "balanced_items",
+    "balanced_rows",
+    "balanced_sizes",
     "contiguous_batches",
     "decode_sound",
     "find_sound",

@@ -158,6 +158,17 @@ class TokenCorpus:
             result[in_result] = block
         return result
 
+    def first_source_ids(self, count: int) -> np.ndarray:
+        """Returns the first ids of every source, zero-padded on the right: int32 `(N, count)`."""
+        result = np.zeros((len(self), count), np.int32)
+        steps = np.arange(count)
+        for shard, offsets in enumerate(self._offsets["source"]):
+            positions = offsets[:-1].astype(np.int64)[:, None] + steps
+            is_token = positions < offsets[1:].astype(np.int64)[:, None]
+            block = result[self._first[shard] : self._first[shard + 1]]
+            block[is_token] = self._ids["source"][shard][positions[is_token]]
+        return result
+
     def weights(self, indices: np.typing.ArrayLike) -> np.ndarray:
         """Returns the weights of pairs in the loss, float32 `(B,)`; ones if there are none."""
         rows = self._rows(indices)

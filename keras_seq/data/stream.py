@@ -1,15 +1,22 @@
 """The endless stream of training batches: batch k is a pure function of k."""
 
 import threading
+from collections.abc import Collection
 from typing import TypeVar
 
 import numpy as np
 
+from keras_seq.data.balance import balanced_rows
 from keras_seq.data.batch import Batch, Pairs, features_shape, make_batch
 from keras_seq.data.corpus import TokenCorpus
 from keras_seq.data.counter_rng import Purpose, row_keys
 from keras_seq.data.plan import Lengths, Shapes, make_plan
-from keras_seq.data.sampled_pairs import PairSampling, SampledPairs, plan_lengths
+from keras_seq.data.sampled_pairs import (
+    PairSampling,
+    PlannedLengths,
+    SampledPairs,
+    plan_lengths,
+)
 from keras_seq.data.unseen_tokens import UnseenTokens, replace_tokens
 from keras_seq.data.word_dropout import drop_words
 
@@ -23,7 +30,7 @@ class BatchStream:
 
     `batch(k)` depends on the corpus, the settings, the seed and k only. A run that stops after
     batch k resumes with `batch(k + 1)` without replaying earlier batches. Each epoch contains every
-    pair once.
+    pair once, unless `temperature` is above 1.
 
     Shapes: B rows, S source steps, T target steps.
 
@@ -45,6 +52,10 @@ class BatchStream:
         sampling: Optional `PairSampling`, which samples the subwords of a pair anew in every epoch.
             Batches are planned for lengths that 99 % of the pairs fit; a source or target that does
             not fit its batch keeps the stored tokens.
+        tags: Token ids of the tags of target languages, which `source_word_dropout` keeps.
+        temperature: Float of at least 1. Above 1, an epoch contains the pairs of rare languages
+            several times; see `balanced_sizes`. The language of a pair is the one of `tags` that is
+            among its first two source tokens.
         first_counted: Non-negative integer. `total_weight` counts only target tokens from this id
             on. For tags, these are the tags of words.
         host: Integer in `[0, hosts)`, the index of this process.
@@ -90,6 +101,8 @@ class BatchStream:
         source_word_dropout: float = 0.0,
         unseen: UnseenTokens | None = None,
         sampling: PairSampling | None = None,
+        tags: Collection[int] = (),
+        temperature: float = 1.0,
         first_counted: int = 0,
         host: int = 0,
         hosts: int = 1,
@@ -109,7 +122,10 @@ class BatchStream:
         ):
             if not 0 <= rate < 1:
                 raise ValueError(f"{name} must be in [0, 1), received {rate!r}")
+        if temperature < 1:
+            raise ValueError(f"temperature must be at least 1, received {temperature!r}")
         self._corpus = corpus
+        self._tags = np.array(sorted(tags), np.int32)
         self._dropout = {
             "source": (source_word_dropout, Purpose.SOURCE_WORDS),
             "target_input": (word_dropout, Purpose.TARGET_WORDS),
@@ -121,6 +137,13 @@ class BatchStream:
         lengths: Lengths = corpus
         if sampling is not None and len(corpus):
             lengths = plan_lengths(corpus, sampling, seed)
+        # The pairs of an epoch if some occur several times, else None.
+        self._rows: np.ndarray | None = None
+        if temperature > 1 and len(corpus):
+            self._rows = balanced_rows(_languages(corpus, self._tags), temperature)
+            lengths = PlannedLengths(
+                lengths.source_lengths[self._rows], lengths.target_lengths[self._rows]
+            )
         self._plan = make_plan(
             lengths,
             batch_tokens=batch_tokens,
@@ -171,7 +194,7 @@ class BatchStream:
         for key, (rate, purpose) in self._dropout.items():
             if rate:
                 keys = row_keys(self._seed, epoch, members[shard], purpose)
-                batch = drop_words(batch, key, rate, keys)
+                batch = drop_words(batch, key, rate, keys, self._tags)
         return batch
 
     def total_weight(self, k: int) -> float:
@@ -197,7 +220,8 @@ class BatchStream:
         epoch, position = divmod(k, len(self._plan))
         pairs, order = self._order(epoch)
         number = int(order[position])
-        return number, pairs[self._plan.cuts[number] : self._plan.cuts[number + 1]]
+        members = pairs[self._plan.cuts[number] : self._plan.cuts[number + 1]]
+        return number, members if self._rows is None else self._rows[members]
 
     def _pairs(self, k: int, number: int, members: np.ndarray) -> tuple[Pairs, np.ndarray]:
         """Returns the corpus, resampled if requested, and the indices of the pairs of batch k."""
@@ -228,3 +252,10 @@ class BatchStream:
             self._epoch = cached = None
             self._epoch = cached = (epoch, *self._plan.shuffled(self._seed, epoch))
         return cached[1], cached[2]
+
+
+def _languages(corpus: TokenCorpus, tags: np.ndarray) -> np.ndarray:
+    """Returns the tag of the target language of each pair, int32 `(N,)`; 0 without one."""
+    # A space may precede the tag.
+    first = corpus.first_source_ids(2)
+    return np.where(np.isin(first, tags), first, 0).max(axis=1, initial=0)

@@ -7,11 +7,13 @@ from keras_seq.data.counter_rng import counter_uniforms
 from keras_seq.text import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
 
-def drop_words(batch: Batch, key: str, rate: float, row_keys: np.ndarray) -> Batch:
+def drop_words(
+    batch: Batch, key: str, rate: float, row_keys: np.ndarray, kept: np.ndarray | None = None
+) -> Batch:
     """Replaces random tokens of one input by the unknown token, with probability `rate`.
 
-    Padding, begin and end tokens are never replaced. `target_output` is a separate array and does
-    not change. Rows without a key hold padding only.
+    Padding, begin and end tokens are never replaced, nor are the ids of `kept`. `target_output` is
+    a separate array and does not change. Rows without a key hold padding only.
 
     Example:
 
@@ -29,5 +31,7 @@ def drop_words(batch: Batch, key: str, rate: float, row_keys: np.ndarray) -> Bat
     ids = batch[key].copy()
     rows = ids[: len(row_keys)]
     dropped = counter_uniforms(row_keys, ids.shape[1]) < rate
+    if kept is not None and len(kept):
+        dropped &= ~np.isin(rows, kept)
     rows[dropped & (rows != PAD_ID) & (rows != BOS_ID) & (rows != EOS_ID)] = UNK_ID
     return {**batch, key: ids}

@@ -8,12 +8,14 @@ from typing import Any
 
 from keras_seq.evaluation.metrics import check_options, evaluation_metrics
 from keras_seq.evaluation.plugin_values import plugin_values
-from keras_seq.evaluation.values import Evaluation, TestSet
+from keras_seq.evaluation.text_values import text_values
+from keras_seq.evaluation.values import Evaluation, MetricValue, TestSet
 from keras_seq.inference.predictor import check_pairs
 from keras_seq.run import Run
 from keras_seq.run.ensembles import open_ensemble
 from keras_seq.run.models import load_ensemble
 from keras_seq.settings import TASKS
+from keras_seq.text import split_language, with_languages
 
 __all__ = ["evaluate"]
 
@@ -31,6 +33,7 @@ def evaluate(
     tokenize: str | None = None,
     confidence: bool = True,
     samples: int | None = None,
+    to: str | None = None,
     notice: Callable[[str], None] | None = None,
     **search: Any,
 ) -> Evaluation:
@@ -62,6 +65,8 @@ def evaluate(
         tokenize: Tokenizer of BLEU; None for the setting `score.tokenize` of the run.
         confidence: Adds 95 % confidence intervals by bootstrap resampling of lines.
         samples: Number of resamples; 1,000 if None.
+        to: The target language of sources without a tag, for a run with several; see
+            `Translator.translate`.
         notice: Receives a line for each damaged checkpoint that is skipped; by default each is a
             warning.
         **search: Search settings that replace those of the run, such as `beam_size=1`; for labels
@@ -85,6 +90,7 @@ def evaluate(
         raise ValueError("received no sources, expected at least one.")
     run = Run.open(path, notice=notice)
     check_options(run, tokenize=tokenize, ensemble=ensemble, search=search)
+    sources = with_languages(sources, run.languages, to)
     run.require_weights(which)
     model = load_ensemble(open_ensemble(run, ensemble, which, notice), which)
     return evaluate_model(
@@ -128,7 +134,22 @@ def evaluate_model(
     if others := [name for name in names if name not in own]:
         values |= plugin_values(outputs or (), references, others, resamples)
     values = {name: values[name] for name in names}
+    by_language = _by_language(test, outputs or ()) if run.languages else {}
     # A copy of a run may lack the training text.
     baseline = task.baseline(test) if run.train_directory.exists() else None
     step = run.loaded_step or 0
-    return Evaluation(step, len(sources), values, outputs, num_truncated, baseline)
+    return Evaluation(step, len(sources), values, outputs, num_truncated, baseline, by_language)
+
+
+def _by_language(test: TestSet, outputs: Sequence[str]) -> dict[str, dict[str, MetricValue]]:
+    """Computes the metrics of the lines of each target language; of one language alone, nothing."""
+    languages = [split_language(source)[0] or "" for source in test.sources]
+    known = sorted(set(languages) - {""})
+    tokenize = test.tokenize or test.run.settings.score.tokenize
+    result = {}
+    for name in known if len(known) > 1 else ():
+        rows = [row for row, language in enumerate(languages) if language == name]
+        found = [outputs[row] for row in rows]
+        references = [test.references[row] for row in rows]
+        result[name] = text_values(found, references, test.metrics, tokenize, test.samples)
+    return result

@@ -23,6 +23,7 @@ from keras_seq.text import (
     read_lines,
     read_pairs,
     read_table,
+    with_languages,
 )
 
 Name = str | os.PathLike[str] | None
@@ -39,6 +40,7 @@ class EvaluationFiles:
         text: Lines of text, for task `language-model`.
         labeled: `text<TAB>label` lines for task `classify`, `text<TAB>tags` lines for task `tag`.
         columns: The columns of `pairs` or `labeled`, see `read_table`; by default as in the run.
+        to: The target language of all sources, for a run with several and files that name none.
     """
 
     pairs: Name = None
@@ -47,6 +49,7 @@ class EvaluationFiles:
     text: Name = None
     labeled: Name = None
     columns: str | None = None
+    to: str | None = None
 
     def read(self, run: Run, notice: Callable[[str], None] | None = None) -> list[tuple[str, str]]:
         """Reads pairs of input and reference. The input of a language model is "".
@@ -60,7 +63,7 @@ class EvaluationFiles:
         if not examples:
             raise InputError(f"{self._paths()[0][1]}: empty, there is nothing to evaluate")
         _check_features(run, examples, columns, notice)
-        return examples
+        return _with_languages(run, examples, columns, self.to)
 
     @property
     def is_given(self) -> bool:
@@ -78,7 +81,7 @@ class EvaluationFiles:
         return [
             (name, os.fspath(path))
             for name, path in vars(self).items()
-            if path is not None and name != "columns"
+            if path is not None and name not in ("columns", "to")
         ]
 
     def _read(
@@ -131,3 +134,16 @@ def _check_features(
     message = feature_notice([source for source, _ in examples], tokenizer)
     if message and notice is not None:
         notice(message)
+
+
+def _with_languages(
+    run: Run, examples: list[tuple[str, str]], columns: str | None, to: str | None
+) -> list[tuple[str, str]]:
+    """Adds the target language to each source; raises InputError if one has none or needs none."""
+    if run.settings.task == "translate" and columns is not None:
+        if parse_columns(columns, PAIR).has_languages and not run.languages:
+            raise InputError(
+                f"data.columns: received {columns!r}, expected no target_language as in training"
+            )
+    sources, references = zip(*examples, strict=True)
+    return list(zip(with_languages(sources, run.languages, to), references, strict=True))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from keras_seq.run import Run
@@ -91,6 +91,7 @@ class Evaluation:
         outputs: The output of the run for each example; None for a language model.
         truncated: Number of examples whose input or output was truncated at its maximum length.
         baseline: The metrics of a baseline on the same examples; None if the task has none.
+        languages: The metrics by target language, if the examples have several.
     """
 
     step: int
@@ -99,6 +100,7 @@ class Evaluation:
     outputs: tuple[str, ...] | None
     truncated: int = 0
     baseline: Baseline | None = None
+    languages: Mapping[str, Mapping[str, MetricValue]] = field(default_factory=dict)
 
     @property
     def beats_baseline(self) -> bool:
@@ -111,7 +113,7 @@ class Evaluation:
 
     def to_dict(self) -> dict[str, Any]:
         """Returns everything except the outputs, ready for JSON."""
-        return {
+        content = {
             "step": self.step,
             "lines": self.lines,
             "truncated": self.truncated,
@@ -119,6 +121,11 @@ class Evaluation:
             "baseline": self.baseline
             and {"name": self.baseline.name, "metrics": _to_dicts(self.baseline.metrics)},
         }
+        if self.languages:
+            content["languages"] = {
+                name: _to_dicts(metrics) for name, metrics in self.languages.items()
+            }
+        return content
 
 
 def _to_dicts(metrics: Mapping[str, MetricValue]) -> dict[str, Any]:

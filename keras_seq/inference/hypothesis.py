@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from keras_seq.inference.predictor import check_is_list, encode_sources, predict_by_length
 from keras_seq.settings import SearchSettings
-from keras_seq.text import EOS_ID, Tokenizer
+from keras_seq.text import EOS_ID, Tokenizer, with_languages
 
 
 class Hypothesis(NamedTuple):
@@ -39,12 +39,15 @@ class Hypothesis(NamedTuple):
 class LineTranslator(ABC):
     """Interface of all translators, with and without Keras."""
 
-    def __call__(self, lines: Sequence[str]) -> list[str]:
-        """Returns the best translation of each line, "" for a blank line."""
-        return best_texts(self.translate(lines))
+    def __call__(self, lines: Sequence[str], *, to: str | None = None) -> list[str]:
+        """Returns the best translation of each line, "" for a blank line.
+
+        `to` is the target language, for a model with several; see `Translator.translate`.
+        """
+        return best_texts(self.translate(lines, to=to))
 
     @abstractmethod
-    def translate(self, lines: Sequence[str]) -> list[list[Hypothesis]]:
+    def translate(self, lines: Sequence[str], *, to: str | None = None) -> list[list[Hypothesis]]:
         """Returns up to `n_best` translations of each line, best first; none for a blank line."""
 
 
@@ -76,13 +79,16 @@ class TokenTranslator(LineTranslator):
         lines: Sequence[str],
         search: Callable[..., Iterable[list[Hypothesis]]],
         prefixes: Sequence[str] | None = None,
+        to: str | None = None,
     ) -> list[list[Hypothesis]]:
         """Translates lines by a search over token ids. A blank line has no translations.
 
-        `search` maps the ids of all lines that are not blank, without end tokens and the longest
-        first, to hypotheses without text. Its second argument are the ids of the prefixes.
+        `to` is the target language of lines that do not begin with the tag of one. `search` maps
+        the ids of all lines that are not blank, without end tokens and the longest first, to
+        hypotheses without text. Its second argument are the ids of the prefixes.
         """
         check_is_list("lines", lines)
+        lines = with_languages(lines, self.source_tokenizer.languages, to)
         if prefixes is not None:
             check_is_list("prefixes", prefixes)
             if len(prefixes) != len(lines):

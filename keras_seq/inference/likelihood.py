@@ -15,7 +15,7 @@ from keras_seq.inference.run_predictor import RunPredictor
 from keras_seq.run import Run
 from keras_seq.search import forced_scores
 from keras_seq.settings import SearchSettings
-from keras_seq.text import BOS_ID, EOS_ID, InputError, Tokenizer
+from keras_seq.text import BOS_ID, EOS_ID, InputError, Tokenizer, with_languages
 
 __all__ = ["Likelihood", "LikelihoodScorer", "perplexity"]
 
@@ -137,11 +137,14 @@ class LikelihoodScorer(RunPredictor):
         length = run.settings.data.max_source_length
         return cls(model, run.source_tokenizer, run.target_tokenizer, length, **options)
 
-    def __call__(self, sources: Sequence[str], targets: Sequence[str]) -> list[Likelihood]:
+    def __call__(
+        self, sources: Sequence[str], targets: Sequence[str], *, to: str | None = None
+    ) -> list[Likelihood]:
         """Scores a translation of each line.
 
         A pair of two blank lines has no tokens and a total of 0. If only the target is blank, its
-        end token is scored.
+        end token is scored. `to` is the target language, for a model with several; see
+        `Translator.translate`.
 
         Raises:
             TypeError: If `sources` or `targets` is one string.
@@ -150,6 +153,7 @@ class LikelihoodScorer(RunPredictor):
             InputError: If a log-probability is not finite.
         """
         check_pairs(sources=sources, targets=targets)
+        sources = with_languages(sources, self.source_tokenizer.languages, to)
         return self.of_tokens(sources, self.target_tokenizer.encode(targets))
 
     def of_tokens(

@@ -15,6 +15,7 @@ from keras_seq.inference.predictor import check_pairs
 from keras_seq.inference.translator import Translator
 from keras_seq.run import Run
 from keras_seq.scoring import score
+from keras_seq.text import InputError
 
 # Weights that `tune` tries, for each model.
 _TRIED = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
@@ -115,6 +116,9 @@ class NoisyChannelTranslator(LineTranslator):
             SettingsError: A search setting is unknown or out of bounds.
         """
         Run.open(reverse, notice=notice).require_task("translate")
+        for path in (run, reverse):
+            if Run.open(path, notice=notice).languages:
+                raise InputError(f"{path}: a run of several target languages, expected one of one")
         scorer = None
         if language_model is not None:
             Run.open(language_model, notice=notice).require_task("language-model")
@@ -131,12 +135,12 @@ class NoisyChannelTranslator(LineTranslator):
     def has_language_model(self) -> bool:
         return self._language_model is not None
 
-    def translate(self, lines: Sequence[str]) -> list[list[Hypothesis]]:
+    def translate(self, lines: Sequence[str], *, to: str | None = None) -> list[list[Hypothesis]]:
         """Returns the candidates of each line, best first; none for a blank line.
 
         The `score` of a hypothesis is that of the three models.
         """
-        return [self._ranked(row, self.weights) for row in self._candidates(lines)]
+        return [self._ranked(row, self.weights) for row in self._candidates(lines, to)]
 
     def tune(
         self, sources: Sequence[str], references: Sequence[str], *, metric: str = "bleu"
@@ -179,8 +183,8 @@ class NoisyChannelTranslator(LineTranslator):
         scored = [one.hypothesis._replace(score=one.score(weights)) for one in candidates]
         return sorted(scored, key=lambda one: -one.score)
 
-    def _candidates(self, lines: Sequence[str]) -> list[list[_Candidate]]:
-        found = self._translator.translate(lines)
+    def _candidates(self, lines: Sequence[str], to: str | None = None) -> list[list[_Candidate]]:
+        found = self._translator.translate(lines, to=to)
         texts = [one.text for row in found for one in row]
         sources = [line for line, row in zip(lines, found, strict=True) for _ in row]
         # The model of the opposite direction reads the translation.

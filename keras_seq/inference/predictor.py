@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from keras_seq.run import Run
-from keras_seq.text import Tokenizer
+from keras_seq.text import Tokenizer, with_languages
 
 # Lines are clipped to this many characters per token of the maximum length before tokenization.
 # Tokens are rarely longer, so clipping removes only tokens beyond the maximum length.
@@ -64,8 +64,10 @@ def encode_sources(
 ) -> tuple[list[list[int]], list[bool]]:
     """Returns the token ids of each line, and True for each line that is truncated.
 
-    `max_source_length` does not include the end token.
+    `max_source_length` does not include the end token. Raises InputError if the vocabulary has
+    target languages, and a line does not begin with the tag of one.
     """
+    lines = with_languages(lines, tokenizer.languages)
     clipped = [line[: max_source_length * CHARACTERS_PER_TOKEN] for line in lines]
     ids = tokenizer.encode(clipped)
     truncated = [

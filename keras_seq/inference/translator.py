@@ -59,7 +59,11 @@ class Translator(TokenTranslator, RunPredictor):
         )
 
     def translate(
-        self, lines: Sequence[str], prefixes: Sequence[str] | None = None
+        self,
+        lines: Sequence[str],
+        prefixes: Sequence[str] | None = None,
+        *,
+        to: str | None = None,
     ) -> list[list[Hypothesis]]:
         """Returns the `n_best` translations of each line, best first.
 
@@ -69,23 +73,31 @@ class Translator(TokenTranslator, RunPredictor):
             lines: Lines of text.
             prefixes: The beginning of each translation, "" for none, preferably ended at the end
                 of a word. Replaces `search.prefix`.
+            to: The target language, for a model with several. A line may begin with the tag of
+                its own, as `"<2fr> A dog runs."`.
 
         Raises:
             ValueError: If the numbers of prefixes and lines differ.
-            InputError: If a prefix fills all of `search.max_length`.
+            InputError: If a prefix fills all of `search.max_length`; or the model has several
+                target languages and a line has none, or an unknown one.
         """
-        results = self.translate_lines(lines, self._search, prefixes)
+        results = self.translate_lines(lines, self._search, prefixes, to)
         if self.search_settings.rerank == "none":
             return results
         return [rerank(hypotheses, self.search_settings) for hypotheses in results]
 
 
 def translate(
-    run: str | os.PathLike[str], lines: Sequence[str], *, which: str | int = "best", **search: Any
+    run: str | os.PathLike[str],
+    lines: Sequence[str],
+    *,
+    which: str | int = "best",
+    to: str | None = None,
+    **search: Any,
 ) -> list[str]:
     """Returns the best translation of each line, with the model of a run directory.
 
     Loads the model on each call. To translate more than once, keep a `Translator`.
-    `Translator.load` explains the arguments.
+    `Translator.load` explains the arguments, and `Translator.translate` explains `to`.
     """
-    return Translator.load(run, which=which, **search)(lines)
+    return Translator.load(run, which=which, **search)(lines, to=to)

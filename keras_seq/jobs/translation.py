@@ -31,7 +31,7 @@ from keras_seq.storage import (
     remove_temporaries,
     write_file,
 )
-from keras_seq.text import InputError, Notice, check_readable, expand_names
+from keras_seq.text import InputError, Notice, check_readable, expand_names, with_languages
 
 # Lines are sorted by length within a chunk, so large chunks reduce padding.
 BATCHES_IN_A_CHUNK = 64
@@ -64,6 +64,7 @@ def translate_files(
     engine: Engine = "tensorflow",
     quantize: str = "float32",
     scores: bool = False,
+    to: str | None = None,
     workers: int | None = None,
     runner: Runner = run_locally,
     overwrite: bool = False,
@@ -85,19 +86,22 @@ def translate_files(
         engine: `"tensorflow"` or `"ctranslate2"`.
         quantize: Quantization of CTranslate2, for example `"int8"`.
         scores: Boolean, whether to write scores.
+        to: The target language, for a model with several.
         workers: Number of workers; by default one per four cores.
         runner: `run_locally` or `run_on_ray`.
         overwrite: Boolean, whether to delete the outputs of another job in the directory.
         notice: Function that receives a message for each completed file.
 
     Raises:
-        InputError: If a file cannot be read, `run` has no weights, or the directory has outputs of
-            another job.
+        InputError: If a file cannot be read, `run` has no weights, the target language is missing
+            or unknown, or the directory has outputs of another job.
         JobError: If a line cannot be translated, or no worker starts.
     """
     notice = notice or (lambda line: None)
     opened, *others = open_ensemble(Run.open(run, notice=notice), ensemble, which, notice)
     opened.require_task("translate")
+    opened.require_weights(which)
+    with_languages((), opened.languages, to)
     if others and engine == "ctranslate2":
         raise InputError("ensemble: CTranslate2 translates with one run")
     overrides = {f"search.{key}": value for key, value in (search or {}).items()}
@@ -119,7 +123,7 @@ def translate_files(
             for number, one in enumerate([opened, *others])
         ]
         task = TranslationTask(
-            tuple(map(str, copies)), settings.search.model_dump(), engine, quantize, scores
+            tuple(map(str, copies)), settings.search.model_dump(), engine, quantize, scores, to
         )
         job_inputs = _job_inputs(copy, settings, task)
         try:
@@ -329,4 +333,6 @@ def _job_inputs(run: Path, settings: Settings, task: TranslationTask) -> dict[st
         "engine": task.engine,
         "quantize": task.quantize,
         "scores": task.scores,
+        # Absent without a language, so that jobs of earlier versions are resumed.
+        **({} if task.to is None else {"to": task.to}),
     }

@@ -22,8 +22,8 @@ class TranslationTask:
     """Translates chunks of lines with the model of a run directory.
 
     `runs` are directories: of one run, or of the runs of an ensemble. `quantize` is the
-    quantization of CTranslate2. `files` contains the files of each run by name if the worker cannot
-    read the directories, otherwise it is None.
+    quantization of CTranslate2. `to` is the target language. `files` contains the files of each run
+    by name if the worker cannot read the directories, otherwise it is None.
     """
 
     runs: tuple[str, ...]
@@ -31,6 +31,7 @@ class TranslationTask:
     engine: Engine = "tensorflow"
     quantize: str = "float32"
     scores: bool = False
+    to: str | None = None
     files: tuple[Mapping[str, bytes], ...] | None = None
 
     def portable(self) -> TranslationTask:
@@ -49,7 +50,7 @@ class TranslationTask:
             translations: list[list[Hypothesis]] = [[] for _ in lines]
             if any(line.strip() for line in lines):
                 translator = translator or self._load()
-                translations = translator.translate(lines)
+                translations = translator.translate(lines, to=self.to)
             n_best = self.search["n_best"]
             output = format_lines(translations, chunk.first, n_best=n_best, scores=self.scores)
             body = "".join(f"{line}\n" for line in output).encode("utf-8", "replace")

@@ -9,7 +9,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 from keras_seq.data import TokenPair
-from keras_seq.text import UNK_ID, Example, Tokenizer, link_tokens, tokens_of_words
+from keras_seq.text import (
+    UNK_ID,
+    Example,
+    Tokenizer,
+    link_tokens,
+    tokens_of_words,
+    with_languages,
+)
 
 CHUNK_PAIRS = 4096
 
@@ -79,7 +86,8 @@ class PairEncoder:
 
     def encode(self, chunk: Sequence[Example]) -> Encoded:
         """Returns the ids of some pairs of lines."""
-        source_ids = self.source.encode([pair.source for pair in chunk])
+        sources = with_languages([pair.source for pair in chunk], self.source.languages)
+        source_ids = self.source.encode(sources)
         target_ids = self.target.encode([pair.target for pair in chunk])
         weights = [pair.weight for pair in chunk]
         lost = self._lost_targets(chunk, target_ids)

@@ -6,12 +6,14 @@ from typing import Any, NamedTuple
 
 from keras_seq.settings import TASKS, DataSettings
 from keras_seq.text import (
+    Example,
     InputError,
     LineCounter,
     LineStatistics,
     Notice,
     PairFiles,
     source_of,
+    split_language,
 )
 
 
@@ -75,7 +77,7 @@ def count_pairs(
         pairs += 1
         if example.usable:
             usable += 1
-            source.add(source_of(example.source) if files.has_features else example.source)
+            source.add(source_text(example, files))
             target.add(example.target)
     if not pairs:
         raise InputError(f"{files}: empty, there is nothing to train on")
@@ -86,6 +88,13 @@ def count_pairs(
             f"({pairs:,} {files.unit}s)"
         )
     return PairCounts(pairs, usable, source.statistics, target.statistics)
+
+
+def source_text(example: Example, files: PairFiles) -> str:
+    """Returns the source of a pair without its features and the tag of its target language."""
+    if files.has_languages:
+        return split_language(example.source)[1]
+    return source_of(example.source) if files.has_features else example.source
 
 
 def required_sides(files: PairFiles) -> str:

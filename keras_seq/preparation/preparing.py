@@ -29,7 +29,7 @@ from keras_seq.preparation.warm_start import (
     copy_initial_checkpoint,
     keeps_vocabulary,
 )
-from keras_seq.run import Run, Vocabulary, check_new, lock_directory
+from keras_seq.run import Run, Vocabulary, check_new, lock_directory, with_languages_of
 from keras_seq.settings import TASKS, Settings
 from keras_seq.storage import DirectoryLock
 from keras_seq.text import Example, InputError, Labels, Notice, Tokenizer, feature_notice
@@ -201,18 +201,30 @@ class _Preparation:
         settings = self.run.settings
         if self.base is not None and keeps_vocabulary(settings):
             source, target = self.base.vocabularies
+            self._check_kept_languages(self.base)
             if isinstance(target, Labels):
                 check_labels(settings, self.read, self.train_files, target)
             update = {"tokenizer": self.base.settings.tokenizer}
             self.run.update_settings(settings.model_copy(update=update))
             self.notice(f"the vocabulary is that of {self.base.path}")
-            return source, target
+            return with_languages_of(settings, source, target)
 
         files, notice = self.train_files, self.notice
         learn = VocabularyLearner(settings, self.read, files, notice, self.counts).learn
         source, target = self.executor.tokenizers(settings, learn) if self.executor else learn()
         self.run.update_settings(with_learned(settings, source, target))
-        return source, target
+        return with_languages_of(settings, source, target)
+
+    def _check_kept_languages(self, base: Run) -> None:
+        """Raises InputError if the text has target languages and the kept vocabulary not."""
+        has_languages = self.run.settings.data.has_languages
+        if has_languages == bool(base.languages):
+            return
+        expected = "no target_language" if has_languages else "the column target_language"
+        raise InputError(
+            f"data.columns: received {self.run.settings.data.columns!r}, expected {expected} as in "
+            f"training.from_run ({base.path}), or training.from_run_vocabulary=new"
+        )
 
     def _write_training(self, encoder: Encoder, write: Callable[..., Any]) -> None:
         settings, files = self.run.settings, self.train_files

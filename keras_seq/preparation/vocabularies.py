@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from keras_seq.plugins import added
 from keras_seq.plugins.registry import call
-from keras_seq.preparation.files import PairCounts
+from keras_seq.preparation.files import PairCounts, source_text
 from keras_seq.preparation.pretrained import read_word_pieces
+from keras_seq.preparation.target_languages import balanced_pairs, count_languages
 from keras_seq.run import Vocabulary
 from keras_seq.settings import (
     SIDES,
@@ -33,8 +35,8 @@ from keras_seq.text import (
     WordPieceTokenizer,
     has_extra_spaces,
     import_tokenizer,
+    language_tag,
     model_of_pieces,
-    source_of,
     vector_words,
     without_surrogates,
     words_of,
@@ -172,9 +174,10 @@ class VocabularyLearner(NamedTuple):
             f"{self.files}, {side}" if "pairs" in self.files.names else self.files.describe(side)
             for side in SIDES
         )
-        lines = (pair.target for pair in self._weighted())
+        counts = self._count_languages()
+        lines = (pair.target for pair in self._balanced(counts))
         return (
-            self._source_tokenizer("source", source),
+            self._source_tokenizer("source", source, counts),
             self._learn(lines, "target", "target", target),
         )
 
@@ -189,15 +192,16 @@ class VocabularyLearner(NamedTuple):
 
     def _joint(self) -> tuple[Tokenizer, Tokenizer]:
         """Learns one vocabulary for both sides. Features are added to that of the source."""
+        counts = self._count_languages()
         if self.files.has_lines:
             lines: Iterator[str] = (pair.target for pair in self._weighted())
-        elif self.files.has_features:
-            texts = ((source_of(pair.source), pair.target) for pair in self._weighted())
-            lines = itertools.chain.from_iterable(texts)
         else:
-            lines = itertools.chain.from_iterable(pair[:2] for pair in self._weighted())
+            pairs = self._balanced(counts)
+            texts = ((source_text(pair, self.files), pair.target) for pair in pairs)
+            lines = itertools.chain.from_iterable(texts)
         name = "" if self.files.has_lines else "joint"
-        joint = self._learn(lines, "target", name, str(self.files))
+        tags = list(map(language_tag, counts))
+        joint = self._learn(lines, "target", name, str(self.files), tags=tags)
         return self._with_features(joint) if self.files.has_features else joint, joint
 
     def _weighted(self) -> Iterator[Example]:
@@ -220,8 +224,13 @@ class VocabularyLearner(NamedTuple):
         # Sort the labels, so that their order does not depend on the order of the lines.
         return Labels(sorted(counts)), f"{len(counts):,} {unit}s: {listed}{more}"
 
-    def _source_tokenizer(self, name: str, where: str) -> Tokenizer:
-        """Returns the tokenizer of the pretrained encoder, or learns one."""
+    def _source_tokenizer(
+        self, name: str, where: str, counts: Mapping[str, int] = MappingProxyType({})
+    ) -> Tokenizer:
+        """Returns the tokenizer of the pretrained encoder, or learns one.
+
+        `counts` is the number of training pairs of each target language.
+        """
         if (preset := self.settings.training.from_hub) is not None:
             pieces = read_word_pieces(preset_directory(preset))
             self.notice(
@@ -232,12 +241,12 @@ class VocabularyLearner(NamedTuple):
         # all spaces, because the model must be able to produce each training target.
         text = self.counts.source
         keep = text is not None and text.extra_spaces >= max(_MIN_SPACES_SHARE * text.lines, 1)
-        if not self.files.has_features:
-            texts = (pair.source for pair in self._weighted())
-            words = itertools.chain(texts, self._words_with_vectors())
-            return self._learn(words, "source", name, where, keep)
-        lines = (source_of(pair.source) for pair in self._weighted())
-        return self._with_features(self._learn(lines, "source", name, where, keep))
+        lines = (source_text(pair, self.files) for pair in self._balanced(counts))
+        if self.files.has_features:
+            return self._with_features(self._learn(lines, "source", name, where, keep))
+        words = itertools.chain(lines, self._words_with_vectors())
+        tags = list(map(language_tag, counts))
+        return self._learn(words, "source", name, where, keep, tags)
 
     def _words_with_vectors(self) -> Iterator[str]:
         """Yields words of the file of pretrained vectors, for a vocabulary of source words.
@@ -263,6 +272,15 @@ class VocabularyLearner(NamedTuple):
         self.notice(f"{len(counts):,} features, separated by {separator!r}")
         return FeatureTokenizer(tokenizer, Labels(sorted(counts)), separator)
 
+    def _count_languages(self) -> dict[str, int]:
+        """Returns the number of training pairs of each target language; empty without any."""
+        if not self.files.has_languages:
+            return {}
+        return count_languages(self._weighted(), self.settings.data.temperature, self.notice)
+
+    def _balanced(self, counts: Mapping[str, int]) -> Iterator[Example]:
+        return balanced_pairs(self._weighted(), counts, self.settings.data.temperature)
+
     def _learn(
         self,
         sentences: Iterator[str],
@@ -270,8 +288,12 @@ class VocabularyLearner(NamedTuple):
         name: str,
         where: str,
         keep_spaces: bool | None = None,
+        tags: Sequence[str] = (),
     ) -> Tokenizer:
         requested = self.settings.tokenizer.of_side(side)
+        if tags:
+            symbols = [*as_list(requested.symbols), *tags]
+            requested = requested.model_copy(update={"symbols": symbols})
         origin = "learned"
         try:
             if requested.model is not None:
@@ -294,5 +316,11 @@ class VocabularyLearner(NamedTuple):
             if requested.model is not None:
                 raise
             raise InputError(f"{where}: {error}") from None
+        known = {language_tag(name).casefold() for name in tokenizer.with_languages().languages}
+        if missing := [tag for tag in tags if tag.casefold() not in known]:
+            raise InputError(
+                f"{requested.model or where}: the vocabulary has no symbol {missing[0]!r}, "
+                "expected one for each target language"
+            )
         self.notice(f"{name} vocabulary of {tokenizer.vocabulary_size:,} {origin}".lstrip())
         return tokenizer

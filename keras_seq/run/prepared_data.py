@@ -47,6 +47,13 @@ class PreparedData:
         """The labels. TypeError if the task generates text."""
         return self._target(Labels, "generates text, not labels")
 
+    @property
+    def languages(self) -> list[str]:
+        """The target languages that the sources name, sorted; empty if there are none."""
+        if self.settings.task != "translate":
+            return []
+        return sorted(self.source_tokenizer.languages)
+
     def _target(self, kind: type[V], problem: str) -> V:
         target = self.vocabularies[1]
         if not isinstance(target, kind):

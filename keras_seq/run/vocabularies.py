@@ -24,11 +24,25 @@ def read_vocabularies(directory: Path, settings: Settings) -> tuple[Tokenizer, V
     has_labels = TASKS[settings.task].has_labels
     if settings.tokenizer.joint and not has_labels:
         joint = _read(tokenizer_from_bytes, directory / "joint.model")
-        return joint, joint
+        return with_languages_of(settings, joint, joint)
     source = _read(tokenizer_from_bytes, directory / "source.model")
     if has_labels:
         return source, _read(Labels.from_bytes, directory / "labels.txt")
-    return source, _read(tokenizer_from_bytes, directory / "target.model")
+    target = _read(tokenizer_from_bytes, directory / "target.model")
+    return with_languages_of(settings, source, target)
+
+
+def with_languages_of(
+    settings: Settings, source: Tokenizer, target: Vocabulary
+) -> tuple[Tokenizer, Vocabulary]:
+    """Returns the vocabularies; that of the source knows target languages if the text names them.
+
+    A joint vocabulary stays one object.
+    """
+    if not settings.data.has_languages:
+        return source, target
+    tagged = source.with_languages()
+    return tagged, tagged if target is source else target
 
 
 def write_vocabularies(directory: Path, source: Tokenizer, target: Vocabulary) -> None:

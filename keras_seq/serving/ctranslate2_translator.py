@@ -96,8 +96,8 @@ class CTranslate2Translator(TokenTranslator):
             max_source_length,
         )
 
-    def translate(self, lines: Sequence[str]) -> list[list[Hypothesis]]:
-        return self.translate_lines(lines, self._search_ids)
+    def translate(self, lines: Sequence[str], *, to: str | None = None) -> list[list[Hypothesis]]:
+        return self.translate_lines(lines, self._search_ids, to=to)
 
     def _search_ids(self, sources: list[list[int]]) -> list[list[Hypothesis]]:
         """Searches all rows, and repeats the search for rows without a final result.

@@ -1,13 +1,14 @@
-"""`keras_seq.text.FeatureTokenizer` as operations of a TensorFlow graph."""
+"""Features and target languages of texts as operations of a TensorFlow graph."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 
 from keras_seq.serving.text_graph import SPACES, TextGraph
-from keras_seq.text import PAD_ID, FeatureTokenizer
+from keras_seq.text import PAD_ID, FeatureTokenizer, Tokenizer
 
 
 class FeatureGraph(TextGraph):
@@ -49,3 +50,23 @@ def join_features(text: Any, features: Any) -> Any:
     """Joins texts `(B,)` and their features `(B,)` to lines `source<TAB>features`."""
     text = tf.strings.regex_replace(text, r"\t", " ")
     return tf.strings.join([text, features], "\t")
+
+
+def language_joiner(tokenizer: Tokenizer) -> Callable[[Any, Any], Any]:
+    """Returns a function that puts tags of target languages `(B,)` before texts `(B,)`.
+
+    The graph form of `keras_seq.text.add_language`. A text with a language that the vocabulary
+    does not know becomes blank, because a graph cannot report the error.
+    """
+    names = sorted(tokenizer.languages)
+    lowercase = tokenizer.rules.lowercase
+
+    def join(text: Any, language: Any) -> Any:
+        if lowercase:
+            language = tf.strings.lower(language, encoding="utf-8")
+        is_known = tf.reduce_any(language[:, None] == tf.constant(names), axis=1)
+        is_blank = tf.strings.regex_full_match(text, f"{SPACES}*")
+        tagged = tf.strings.join(["<2", language, "> ", text])
+        return tf.where(is_known & ~is_blank, tagged, "")
+
+    return join

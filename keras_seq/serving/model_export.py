@@ -84,7 +84,10 @@ def export_model(
     settings = load_settings(overrides={"data.max_source_length": max_source_length})
     settings = settings.with_search(search)
     subject: Any = _Subject(settings, source_tokenizer, target_tokenizer, lines)
-    record = json.dumps({"runs": [{"name": model.name, "step": 0}]}, indent=1) + "\n"
+    content: dict[str, Any] = {"runs": [{"name": model.name, "step": 0}]}
+    if source_tokenizer.languages:
+        content["languages"] = sorted(source_tokenizer.languages)
+    record = json.dumps(content, ensure_ascii=False, indent=1) + "\n"
     return publish(
         base,
         TranslationExporter(subject, settings),

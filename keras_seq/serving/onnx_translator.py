@@ -9,7 +9,8 @@ from typing import Any
 from keras_seq import runtime
 from keras_seq.inference.hypothesis import Hypothesis, LineTranslator
 from keras_seq.inference.predictor import check_is_list
-from keras_seq.text import InputError
+from keras_seq.serving.http.versions import recorded_languages
+from keras_seq.text import InputError, with_languages
 
 
 class OnnxTranslator(LineTranslator):
@@ -41,7 +42,9 @@ class OnnxTranslator(LineTranslator):
             )
         self._model = model
         self.n_best, self.batch_size = model.n_best, model.batch_size
+        self.languages = recorded_languages(folder)
 
-    def translate(self, lines: Sequence[str]) -> list[list[Hypothesis]]:
+    def translate(self, lines: Sequence[str], *, to: str | None = None) -> list[list[Hypothesis]]:
         check_is_list("lines", lines)
-        return [[Hypothesis(*output) for output in row] for row in self._model.run(list(lines))]
+        lines = with_languages(lines, self.languages, to)
+        return [[Hypothesis(*output) for output in row] for row in self._model.run(lines)]

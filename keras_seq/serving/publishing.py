@@ -58,13 +58,15 @@ def check_destination(destination: Path) -> None:
 def checkpoint_record(runs: Sequence[Run]) -> bytes:
     """Returns the content of `RECORD_NAME`, which lists the name and step of each run.
 
-    For speech it also has the sampling rate.
+    For speech it also has the sampling rate, and for several target languages their names.
     """
     record: dict[str, Any] = {
         "runs": [{"name": run.path.resolve().name, "step": run.loaded_step} for run in runs]
     }
     if (rate := runs[0].settings.data.sample_rate) is not None:
         record["sample_rate"] = rate
+    if languages := runs[0].languages:
+        record["languages"] = languages
     return (json.dumps(record, ensure_ascii=False, indent=1) + "\n").encode()
 
 

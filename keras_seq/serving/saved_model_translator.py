@@ -13,8 +13,13 @@ from keras_seq.process.threads import num_search_threads, parallel_map
 from keras_seq.run import is_run
 from keras_seq.serving.graph_file.operations import check_trusted
 from keras_seq.serving.graph_file.signatures import Signature, read_signatures
-from keras_seq.serving.http.versions import check_version, find_versions
-from keras_seq.text import InputError
+from keras_seq.serving.http.versions import (
+    RECORD_NAME,
+    check_version,
+    find_versions,
+    recorded_languages,
+)
+from keras_seq.text import InputError, split_language, with_languages
 from keras_seq.text.learning import without_surrogates
 
 # Lower scores mark missing hypotheses. A missing hypothesis has a score of -1e30 in the export.
@@ -64,6 +69,9 @@ class SavedModelTranslator(LineTranslator):
         if not trust:
             check_trusted(self._version)
         self.n_best = _num_hypotheses(self._signature)
+        self.languages = recorded_languages(self._version)
+        if ("target_language" in self._signature.inputs) != bool(self.languages):
+            raise InputError(f"{self._version}: damaged: {RECORD_NAME} has other target languages")
         self._session: Any = None
 
     def load(self) -> SavedModelTranslator:
@@ -77,8 +85,9 @@ class SavedModelTranslator(LineTranslator):
             self._session = CSession(self._version)
         return self
 
-    def translate(self, lines: Sequence[str]) -> list[list[Hypothesis]]:
+    def translate(self, lines: Sequence[str], *, to: str | None = None) -> list[list[Hypothesis]]:
         check_is_list("lines", lines)
+        lines = with_languages(lines, self.languages, to)
         texts = [without_surrogates(line).encode() for line in lines if line.strip()]
         results = iter(predict_by_length(texts, self._predict))
         return [next(results) if line.strip() else [] for line in lines]
@@ -96,6 +105,12 @@ class SavedModelTranslator(LineTranslator):
             inputs = {
                 "text": [source for source, _, _ in parts],
                 "features": [features for _, _, features in parts],
+            }
+        elif self.languages:
+            tagged = [split_language(text.decode()) for text in texts]
+            inputs = {
+                "text": [text.encode() for _, text in tagged],
+                "target_language": [(language or "").encode() for language, _ in tagged],
             }
         outputs = self.load()._session.run(self._signature, inputs)
         size = self.n_best
@@ -141,7 +156,7 @@ def _num_hypotheses(signature: Signature) -> int:
     dtypes = {name: info.dtype for name, info in signature.outputs.items()}
     shapes = {(info.shape or ())[1:] for info in signature.outputs.values()}
     if (
-        set(inputs) not in ({"text"}, {"text", "features"})
+        set(inputs) not in ({"text"}, {"text", "features"}, {"text", "target_language"})
         or set(inputs.values()) != {("DT_STRING", 1)}
         or dtypes != {"translation": "DT_STRING", "score": "DT_FLOAT", "truncated": "DT_BOOL"}
         or len(shapes) != 1

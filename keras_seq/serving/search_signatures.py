@@ -10,7 +10,7 @@ import tensorflow as tf
 from keras_seq.inference.search import make_search
 from keras_seq.search import SearchResult
 from keras_seq.search.hypotheses import NEG_INF
-from keras_seq.serving.feature_graph import join_features
+from keras_seq.serving.feature_graph import join_features, language_joiner
 from keras_seq.serving.signature_module import (
     padding_steps,
     signature,
@@ -38,6 +38,7 @@ def translation_signatures(
     """Builds the signatures of an encoder-decoder model. `output` is the name of the output text.
 
     Sources are truncated to `max_characters` before tokenization, and then to `max_length` tokens.
+    With features or target languages, the signatures of text have a second input.
     """
     vocabulary_size = source_tokenizer.vocabulary_size
     run_search = make_search(model, search, target_tokenizer)
@@ -54,8 +55,12 @@ def translation_signatures(
         joint = target_tokenizer is source_tokenizer
         return source, source if joint else text_graph(target_tokenizer)
 
-    has_features = isinstance(source_tokenizer, FeatureTokenizer)
-    return _signatures(search_ids, text_graphs, max_characters, max_length, output, has_features)
+    second: tuple[str, Callable[[Any, Any], Any]] | None = None
+    if isinstance(source_tokenizer, FeatureTokenizer):
+        second = "features", join_features
+    elif source_tokenizer.languages:
+        second = "target_language", language_joiner(source_tokenizer)
+    return _signatures(search_ids, text_graphs, max_characters, max_length, output, second)
 
 
 def generation_signatures(
@@ -105,13 +110,14 @@ def _signatures(
     max_characters: int,
     max_length: int,
     output: str,
-    has_features: bool = False,
+    second: tuple[str, Callable[[Any, Any], Any]] | None = None,
 ) -> dict[str, Any]:
     """Builds the signatures `ids`, `n_best`, and `serving_default`, which returns the best text.
 
-    If `has_features`, the last two have a second input `features` `(B,)`.
+    `second` has the name of a second input `(B,)` of the last two, and a function that joins it to
+    the text.
     """
-    inputs = dict.fromkeys(("text", "features") if has_features else ("text",), (1, tf.string))
+    inputs = dict.fromkeys(("text",) if second is None else ("text", second[0]), (1, tf.string))
 
     @signature(ids=(2, tf.int32))
     def ids(ids: Any) -> dict[str, Any]:
@@ -124,9 +130,9 @@ def _signatures(
         }
 
     @signature(**inputs)
-    def n_best(text: Any, features: Any = None) -> dict[str, Any]:
-        if has_features:
-            text = join_features(text, features)
+    def n_best(text: Any, other: Any = None) -> dict[str, Any]:
+        if second is not None:
+            text = second[1](text, other)
         source, target = text_graphs()
         tokens, truncated = source.encode(text, max_characters, max_length)
         result = ids(tokens)
@@ -139,8 +145,8 @@ def _signatures(
         }
 
     @signature(**inputs)
-    def serving_default(text: Any, features: Any = None) -> dict[str, Any]:
-        outputs = n_best(text, features) if has_features else n_best(text)
+    def serving_default(text: Any, other: Any = None) -> dict[str, Any]:
+        outputs = n_best(text) if second is None else n_best(text, other)
         return {name: values[:, 0] for name, values in outputs.items()}
 
     return {"ids": ids, "n_best": n_best, "serving_default": serving_default}

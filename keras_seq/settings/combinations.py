@@ -19,6 +19,7 @@ def check_combinations(settings: Any) -> None:
     _check_pretrained_encoder(settings)
     _check_subword_sampling(settings)
     _check_features(settings)
+    _check_languages(settings)
     _check_copy(settings)
     _check_hard_attention(settings)
     members = getattr(settings.model, "members", 1)
@@ -167,6 +168,32 @@ def _check_features(settings: Any) -> None:
         raise ValueError(
             f"data.alignments: received {settings.data.alignments!r}, expected none with {reason}"
         )
+
+
+def _check_languages(settings: Any) -> None:
+    data = settings.data
+    if not data.has_languages:
+        # Prepared directories are checked when they are opened.
+        if data.temperature != 1 and data.prepared is None:
+            raise ValueError(
+                f"data.temperature: received {data.temperature:g}, expected 1 without "
+                "target_language in data.columns"
+            )
+        return
+    reason = "target_language in data.columns, which is a token of the source"
+    if settings.task != "translate":
+        raise ValueError(
+            f"data.columns: received target_language with task {settings.task!r}, expected task "
+            "'translate'"
+        )
+    _require(settings.training, {"from_hub": None}, reason)
+    if data.alignments is not None:
+        raise ValueError(
+            f"data.alignments: received {data.alignments!r}, expected none with {reason}"
+        )
+    separator = settings.tokenizer.of_side("source").separator
+    if separator != " ":
+        raise ValueError(f"tokenizer.separator: received {separator!r}, expected ' ' with {reason}")
 
 
 def _check_hard_attention(settings: Any) -> None:

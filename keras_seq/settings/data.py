@@ -26,13 +26,19 @@ class DataSettings(Section):
     )
     columns: str | None = a_text(
         "Columns of `pairs` or `labeled`, by number or header, such as source=1,target=3; pairs "
-        "may have features=2."
+        "may have features=2 or target_language=2."
     )
     features_separator: str = Field(
         default=";",
         min_length=1,
         max_length=100,
         description="Separator of the features of a pair.",
+    )
+    temperature: float = a_number(
+        1.0,
+        1,
+        100,
+        "Temperature T of sampling languages, each in proportion to pairs^(1/T); 5 is usual.",
     )
     weights: str | list[str] | None = a_text(
         "File of numbers, the weight of each pair in the loss."
@@ -75,11 +81,19 @@ class DataSettings(Section):
     @property
     def has_features(self) -> bool:
         """True if the sources have features."""
+        return self._has_column("has_features")
+
+    @property
+    def has_languages(self) -> bool:
+        """True if the sources have target languages."""
+        return self._has_column("has_languages")
+
+    def _has_column(self, name: str) -> bool:
         from keras_seq.text import PAIR, parse_columns
 
         if self.columns is None or self.pairs is None:
             return False
-        return parse_columns(self.columns, PAIR).has_features
+        return bool(getattr(parse_columns(self.columns, PAIR), name))
 
     @model_validator(mode="after")
     def _weights_are_not_negative(self) -> DataSettings:

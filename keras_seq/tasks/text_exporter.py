@@ -6,7 +6,7 @@ from typing import Any
 from keras_seq.inference.predictor import CHARACTERS_PER_TOKEN
 from keras_seq.run import Run
 from keras_seq.settings import Settings
-from keras_seq.text import FeatureTokenizer, InputError, split_features
+from keras_seq.text import FeatureTokenizer, InputError, split_features, split_language
 
 
 class TextExporter:
@@ -26,7 +26,12 @@ class TextExporter:
         return self._run.valid_lines()[0] if self._run.has_valid_lines else []
 
     def requests(self, texts: Sequence[str]) -> dict[str, list[str]]:
-        if not isinstance(self._run.source_tokenizer, FeatureTokenizer):
+        tokenizer = self._run.source_tokenizer
+        if tokenizer.languages:
+            tagged = [split_language(text) for text in texts]
+            languages = [language or min(tokenizer.languages) for language, _ in tagged]
+            return {"text": [text for _, text in tagged], "target_language": languages}
+        if not isinstance(tokenizer, FeatureTokenizer):
             return {"text": list(texts)}
         text, features = split_features(texts)
         return {"text": text, "features": features}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from keras_seq.run import Run
@@ -11,7 +11,7 @@ from keras_seq.settings import BackboneSettings, SearchSettings, Settings
 from keras_seq.settings.monitors import TEXT_MONITORS
 from keras_seq.tasks.task import Task, make_model, rows_of_ids
 from keras_seq.tasks.text_exporter import TextExporter
-from keras_seq.text import PAIR, FeatureTokenizer, without_features
+from keras_seq.text import PAIR, FeatureTokenizer, plain_sources, split_language
 
 if TYPE_CHECKING:
     from keras_seq.evaluation.values import TestSet
@@ -50,7 +50,13 @@ class Translation(Task):
     name = "translate"
     families = ("transformer", "rnn", "transformer-hub")
     usage = "translate {} < input > output"
-    data = ("columns", "concatenation", *_FILES, *(f"valid_{name}" for name in _FILES))
+    data = (
+        "columns",
+        "concatenation",
+        "temperature",
+        *_FILES,
+        *(f"valid_{name}" for name in _FILES),
+    )
     training = ("loss",)
     roles = PAIR
     metrics = ALL_METRICS
@@ -109,7 +115,7 @@ class Translation(Task):
         from keras_seq.evaluation.values import Baseline
 
         tokenize = test.tokenize or test.run.settings.score.tokenize
-        sources = without_features(test.sources, test.run.source_tokenizer)
+        sources = plain_sources(test.sources, test.run.source_tokenizer)
         values = text_values(sources, test.references, test.metrics, tokenize, None)
         return Baseline("copy of the source", values)
 
@@ -160,11 +166,17 @@ class TranslationEvaluation:
         added = monitored_plugin_value(self.monitor, outputs, self._references)
         values |= added
         signature = next(iter(scores.values())).signature
-        metrics = ", ".join(f"{score.name} = {score.value:.2f}" for score in scores.values())
+        by_language = self._scores_by_language(outputs)
+        values |= {
+            f"{name}.{language}": score.value
+            for language, own in by_language.items()
+            for name, score in own.items()
+        }
         return Report(
             values,
             f"loss {values['loss']:.3f}, perplexity {values['perplexity']:.2f}, token accuracy "
-            f"{values['accuracy']:.3f}, {shown(added)}{metrics} {signature}",
+            f"{values['accuracy']:.3f}, {shown(added)}{_shown(scores)} {signature}"
+            + "".join(f"; {language}: {_shown(own)}" for language, own in by_language.items()),
             [
                 Sample(f"line {i + 1}", [(name, lines[i]) for name, lines in columns.items()])
                 for i in samples
@@ -174,6 +186,17 @@ class TranslationEvaluation:
             {"signature": signature},
             self._judging.contradiction(values),
         )
+
+    def _scores_by_language(self, outputs: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """Returns the metrics of the lines of each target language."""
+        languages = [split_language(source)[0] for source in self._sources]
+        result = {}
+        for name in self._run.languages:
+            rows = [row for row, language in enumerate(languages) if language == name]
+            if rows:
+                pairs = zip(*((outputs[row], self._references[row]) for row in rows), strict=True)
+                result[name] = self._judging.scores(*pairs)
+        return result
 
     def _pictures(self, samples: list[int], translations: list[list[Hypothesis]]) -> list[bytes]:
         from keras_seq.analysis.attention import AttentionExtractor
@@ -188,6 +211,10 @@ class TranslationEvaluation:
             [self._sources[i] for i in samples], [translations[i][:1] for i in samples]
         )
         return [attention_picture(best.weights) for row in attention for best in row]
+
+
+def _shown(scores: Mapping[str, Any]) -> str:
+    return ", ".join(f"{score.name} = {score.value:.2f}" for score in scores.values())
 
 
 class TranslationExporter(TextExporter):
@@ -263,6 +290,11 @@ class TranslationExporter(TextExporter):
     def describe(self) -> str:
         search = self._settings.search
         tokenizer, features = self._run.source_tokenizer, ""
+        if tokenizer.languages:
+            names = ", ".join(f"`{name}`" for name in sorted(tokenizer.languages))
+            features = (
+                f", and `target_language`, one of {names}; the translation is empty for any other"
+            )
         if isinstance(tokenizer, FeatureTokenizer):
             separator = tokenizer.separator
             features = (

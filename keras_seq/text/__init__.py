@@ -8,14 +8,21 @@ from .errors import InputError, Notice
 from .feature_tokenizer import (
     FeatureTokenizer,
     feature_notice,
+    plain_sources,
     source_of,
     split_features,
-    without_features,
 )
 from .given_pieces import model_of_pieces
 from .imported import import_tokenizer
 from .labeled_lines import read_labeled
 from .labels import FIRST_LABEL, Labels
+from .languages import (
+    add_language,
+    language_tag,
+    split_language,
+    with_languages,
+    without_languages,
+)
 from .learning import KINDS, Kind, check_symbols, has_extra_spaces, without_surrogates
 from .letter_trigrams import letter_trigrams, trigram_ids
 from .normalization import Form, TextRules
@@ -64,6 +71,7 @@ __all__ = [
     "Units",
     "WordPieceTokenizer",
     "WordTokens",
+    "add_language",
     "check_readable",
     "check_same_length",
     "check_symbols",
@@ -76,6 +84,7 @@ __all__ = [
     "feature_notice",
     "has_extra_spaces",
     "import_tokenizer",
+    "language_tag",
     "letter_trigrams",
     "link_tokens",
     "model_of_pieces",
@@ -90,6 +99,7 @@ __all__ = [
     "shown_word",
     "source_of",
     "split_features",
+    "split_language",
     "subword_sampling",
     "tokenizer_from_bytes",
     "tokens_by_offsets",
@@ -97,7 +107,9 @@ __all__ = [
     "trigram_ids",
     "vector_width",
     "vector_words",
-    "without_features",
+    "with_languages",
+    "plain_sources",
+    "without_languages",
     "without_surrogates",
     "word_characters",
     "word_tokens",

@@ -12,8 +12,10 @@ from .errors import InputError
 Roles = tuple[str, str]
 
 PAIR: Roles = ("source", "target")
-# A third column that pairs may have.
+# A third column that pairs may have is one of these.
 FEATURES = "features"
+TARGET_LANGUAGE = "target_language"
+_THIRD = (FEATURES, TARGET_LANGUAGE)
 LABELED: Roles = ("text", "label")
 TAGGED: Roles = ("text", "tags")
 
@@ -24,17 +26,23 @@ _SHOWN_CHARACTERS = 30
 class ColumnChoice(NamedTuple):
     """Two or three selected columns of a table, and their text in `data.columns`.
 
-    A column is an index, counted from 0, or a name in the header. The third has the features of
-    pairs.
+    A column is an index, counted from 0, or a name in the header. The third, whose role is `third`,
+    has the features or the target language of pairs.
     """
 
     text: str
     columns: tuple[int | str, ...]
+    third: str | None = None
 
     @property
     def has_features(self) -> bool:
         """True if a column of features is selected."""
-        return len(self.columns) == 3
+        return self.third == FEATURES
+
+    @property
+    def has_languages(self) -> bool:
+        """True if a column of target languages is selected."""
+        return self.third == TARGET_LANGUAGE
 
     @property
     def has_header(self) -> bool:
@@ -78,7 +86,9 @@ class ColumnChoice(NamedTuple):
         remedy = "give another name or a number in --columns"
         if not count and (role := re.search(r",\s*(\w+)\s*=", column)):
             # A misspelled role is read as the end of the name before it.
-            remedy = f"the roles of pairs are {', '.join((*PAIR, FEATURES))}, not {role[1]}"
+            remedy = f"the roles of pairs are {', '.join((*PAIR, *_THIRD))}, not {role[1]}"
+            if role[1] in _THIRD:
+                remedy = f"pairs have a column of either {FEATURES} or {TARGET_LANGUAGE}"
         raise InputError(f"{where}: {problem} in the header ({show_columns(names)}): {remedy}")
 
 
@@ -86,8 +96,8 @@ def parse_columns(text: str, roles: Roles) -> ColumnChoice:
     """Parses the value of `data.columns`, such as `source=1,target=3`.
 
     A column is a number from 1 or a name in the header. `roles` are the words before the equals
-    signs, in any order; pairs may have the column `features`, too. Raises InputError if the text
-    has a different form or a column twice.
+    signs, in any order; pairs may have the column `features` or `target_language`, too. Raises
+    InputError if the text has a different form or a column twice.
 
     Example:
 
@@ -95,8 +105,8 @@ def parse_columns(text: str, roles: Roles) -> ColumnChoice:
     ('english', 2)
     """
     columns: dict[str, int | str] = {}
-    longest = (*roles, FEATURES) if roles == PAIR else roles
-    orders = (order for names in (longest, roles) for order in itertools.permutations(names))
+    kinds = [*((*roles, third) for third in _THIRD), roles] if roles == PAIR else [roles]
+    orders = (order for names in kinds for order in itertools.permutations(names))
     for order in orders:
         # A name in a header may contain commas and equals signs.
         pattern = ",".join(rf"\s*{role}\s*=(.+)" for role in order)
@@ -109,10 +119,11 @@ def parse_columns(text: str, roles: Roles) -> ColumnChoice:
             f"data.columns: received {short(text)}, expected {roles[0]}=COLUMN,{roles[1]}=COLUMN "
             "with numbers of columns, from 1, or names in the first line"
         )
-    chosen = tuple(columns[role] for role in longest if role in columns)
+    third = next((role for role in _THIRD if role in columns), None)
+    chosen = tuple(columns[role] for role in (*roles, third) if role in columns)
     if len(set(chosen)) < len(chosen):
         raise InputError(f"data.columns: received {short(text)}, expected different columns")
-    return ColumnChoice(text, chosen)
+    return ColumnChoice(text, chosen, third)
 
 
 def header_names(header: Sequence[str]) -> list[str]:

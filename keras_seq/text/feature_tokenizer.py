@@ -8,6 +8,7 @@ from typing import Any, NoReturn, Self
 
 from .errors import InputError
 from .labels import Labels
+from .languages import without_languages
 from .tokenizer import Piece, Tokenizer
 
 _FORMAT = "keras-seq features, format 1"
@@ -177,11 +178,11 @@ def source_of(line: str) -> str:
     return line.partition(_TAB)[0]
 
 
-def without_features(lines: Sequence[str], tokenizer: Any) -> Sequence[str]:
-    """Returns the sources of lines that a tokenizer of sources reads, with or without features."""
-    if not isinstance(tokenizer, FeatureTokenizer):
-        return lines
-    return [source_of(line) for line in lines]
+def plain_sources(lines: Sequence[str], tokenizer: Any) -> Sequence[str]:
+    """Returns lines without the features and language tags that a tokenizer of sources reads."""
+    if isinstance(tokenizer, FeatureTokenizer):
+        lines = [source_of(line) for line in lines]
+    return without_languages(lines, tokenizer.languages)
 
 
 def feature_notice(lines: Sequence[str], tokenizer: Any) -> str | None:

@@ -166,6 +166,13 @@ class PairFiles:
         return parse_columns(self.columns, PAIR).has_features
 
     @property
+    def has_languages(self) -> bool:
+        """True if the sources begin with the tag of a target language; see `add_language`."""
+        if self.columns is None or self.is_labeled:
+            return False
+        return parse_columns(self.columns, PAIR).has_languages
+
+    @property
     def has_alignments(self) -> bool:
         return "alignments" in self.names
 

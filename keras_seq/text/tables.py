@@ -16,6 +16,7 @@ from .column_choice import (
     show_columns,
 )
 from .errors import InputError, Notice, silent
+from .languages import add_language
 from .reading import Path, display_name, read_lines
 from .table_format import DELIMITERS, Row, TableFormat, find_format, read_records
 from .usual_headers import is_header, is_reversed
@@ -37,8 +38,9 @@ def read_table(
     are quoted as by `csv.writer`. A line break within a quoted field becomes a space.
 
     `columns` selects two columns, as `"source=1,target=3"`: numbers from 1, or names in a header. A
-    third, `features`, follows the source after a tab (see `FeatureTokenizer`). If all are numbers,
-    the first line is a pair. Without `columns` the file must have two columns, and a first line
+    third, `features`, follows the source after a tab (see `FeatureTokenizer`), or
+    `target_language` precedes it as a tag (see `add_language`). If all are numbers, the first line
+    is a pair. Without `columns` the file must have two columns, and a first line
     with common column names is skipped. Two other layouts are recognized: three columns with a
     license that begins with "CC-BY" (Anki decks of Tatoeba sentences), and number, text, number,
     text (Tatoeba itself).
@@ -82,7 +84,8 @@ class _Layout(NamedTuple):
     maximum: int
     skip: int = 0
     notice: str | None = None
-    features: int | None = None
+    third: int | None = None
+    has_languages: bool = False
 
 
 def _read(
@@ -104,7 +107,7 @@ def _read(
     if layout.notice is not None:
         notice(f"{name}:1: {layout.notice}")
     all_lines = itertools.chain(sample, lines)
-    if not form.quoted and layout[:4] == (0, 1, 2, 2) and layout.features is None:
+    if not form.quoted and layout[:4] == (0, 1, 2, 2) and layout.third is None:
         between = f"{roles[0]} and {roles[1]}"
         pair_lines = itertools.islice(all_lines, layout.skip, None)
         for number, line in enumerate(pair_lines, 1 + layout.skip):
@@ -147,11 +150,16 @@ def _read_columns(
         if index < layout.skip:
             continue
         first, second = row[layout.first], row[layout.second]
-        if layout.features is not None:
-            first = "\t".join(text.replace("\t", " ") for text in (first, row[layout.features]))
+        if layout.third is not None and not layout.has_languages:
+            first = "\t".join(text.replace("\t", " ") for text in (first, row[layout.third]))
         if "\n" in first or "\n" in second:
             breaks += first.count("\n") + second.count("\n")
             first, second = first.replace("\n", " "), second.replace("\n", " ")
+        if layout.third is not None and layout.has_languages:
+            try:
+                first = add_language(first, row[layout.third].strip())
+            except InputError as error:
+                raise InputError(f"{name}:{number}: {error}") from None
         yield number, first, second
     if breaks:
         notice(f"{name}: line breaks within fields are replaced by spaces ({breaks:,})")
@@ -159,12 +167,19 @@ def _read_columns(
 
 def _selected_layout(name: str, form: TableFormat, choice: ColumnChoice) -> _Layout:
     header = form.rows[0]
-    first, second, *features = choice.indices(header, f"{name}:1")
-    needed = max(first, second, *features) + 1
+    first, second, *third = choice.indices(header, f"{name}:1")
+    needed = max(first, second, *third) + 1
     # An unquoted delimiter within a text shifts the columns, so a line must not have more columns
     # than the first line. In CSV, whose text often has delimiters, it must not have fewer either.
     least = max(needed, len(header) if form.quoted else 0)
-    layout = _Layout(first, second, least, len(header), features=next(iter(features), None))
+    layout = _Layout(
+        first,
+        second,
+        least,
+        len(header),
+        third=next(iter(third), None),
+        has_languages=choice.has_languages,
+    )
     if choice.has_header:
         return layout._replace(skip=1)
     if needed <= len(header) and is_header([header[first], header[second]]):
@@ -230,7 +245,7 @@ def _count_error(
         return InputError(f"{where}: a blank line, expected {layout.minimum} columns")
     columns = "1 column" if len(fields) == 1 else f"{len(fields):,} columns"
     received = f"{where}: {columns} ({show_columns(fields)})"
-    needed = max(layout.first, layout.second, layout.features or 0) + 1
+    needed = max(layout.first, layout.second, layout.third or 0) + 1
     if choice is not None and len(fields) < needed:
         return InputError(f"{received}, expected at least {needed} for --columns {choice}")
     if len(fields) < layout.minimum:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from .errors import Notice
+from .languages import language_ids
 from .learning import SAMPLE_CHUNKS, Kind, VocabularyPlan, learn_model, without_surrogates
 from .normalization import Form, TextRules
 from .special_ids import EOS_ID, UNK_ID
@@ -64,6 +66,9 @@ class Tokenizer:
         Kudo and Richardson, "SentencePiece: A simple and language independent subword tokenizer and
         detokenizer for Neural Text Processing", EMNLP 2018, https://arxiv.org/abs/1808.06226
     """
+
+    # Ids of the tags of target languages, by language; see `with_languages`.
+    languages: Mapping[str, int] = MappingProxyType({})
 
     def __init__(self, processor: sentencepiece.SentencePieceProcessor) -> None:
         self._processor = processor
@@ -166,6 +171,17 @@ class Tokenizer:
             Piece(text, score, type in (NORMAL, USER_DEFINED), type == USER_DEFINED)
             for text, score, type in stored_pieces(self.to_bytes())
         ]
+
+    def with_languages(self) -> Tokenizer:
+        """Returns the same tokenizer with `languages`, for sources that begin with a tag.
+
+        A symbol such as `<2fr>` of the vocabulary is then the tag of a target language; see
+        `with_languages` for the lines. Otherwise it is a symbol like others.
+        """
+        symbols = ((id, piece.text) for id, piece in enumerate(self.pieces) if piece.is_symbol)
+        result = Tokenizer(self._processor)
+        result.languages = language_ids(symbols)
+        return result
 
     @property
     def byte_ids(self) -> list[int]:

@@ -64,6 +64,8 @@ def training_stream(
         source_word_dropout=run.settings.training.source_word_dropout,
         unseen=_unseen_tokens(run),
         sampling=_pair_sampling(run),
+        tags=run.source_tokenizer.languages.values() if run.languages else (),
+        temperature=run.settings.data.temperature,
         first_counted=first_counted,
     )
 

@@ -166,7 +166,7 @@ def test_header_name_with_commas_and_equals_signs_can_be_chosen(make):
             "x\ty\n",
             "source=x,target=y,feature=3",
             "a.tsv:1: no column 'y,feature=3' in the header (1 'x', 2 'y'): the roles of pairs are "
-            "source, target, features, not feature",
+            "source, target, features, target_language, not feature",
         ),
         ("a.tsv", "x\ty\n", "source=x,target=z", "a.tsv:1: no column 'z' in the header (1 'x', 2 "
          "'y'): give another name or a number in --columns"),

@@ -16,7 +16,7 @@ from keras_seq.inference.likelihood import Likelihood, LikelihoodScorer
 from keras_seq.scoring import bleu, sentence_chrf
 from keras_seq.search import length_penalty
 from keras_seq.settings import SearchSettings
-from keras_seq.text import without_features
+from keras_seq.text import plain_sources
 
 # Objectives with a smaller difference count as equal, because float32 is not more precise.
 TOLERANCE = 1e-4
@@ -59,7 +59,7 @@ class _Judge:
     ) -> None:
         tokenizer = scorer.target_tokenizer
         self._sources, self._references = sources, references
-        self._sources_alone = without_features(sources, scorer.source_tokenizer)
+        self._sources_alone = plain_sources(sources, scorer.source_tokenizer)
         self._scorer, self._search = scorer, search
         self._pieces = [piece.text for piece in tokenizer.pieces]
         self._reference_ids = tokenizer.encode(references)

@@ -139,6 +139,7 @@ class Api:
             inputs, by_row = await asyncio.to_thread(sounds.read_audio, document, model.sample_rate)
         else:
             inputs, by_row = tensors.read_inputs(document, signature)
+            model.check_languages(inputs)
         # Keep the model loaded, even if a newer version replaces the model before the run starts.
         model.hold()
         try:

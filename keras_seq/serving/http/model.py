@@ -19,17 +19,16 @@ from keras_seq.serving.graph_file.signatures import Signature, TensorInfo
 from keras_seq.serving.http.errors import RequestError
 from keras_seq.serving.http.tensors import NUMPY_TYPES
 from keras_seq.serving.http.text_libraries import TEXT_LIBRARIES, text_library
-from keras_seq.serving.http.versions import RECORD_NAME
-from keras_seq.storage import read_json
+from keras_seq.serving.http.versions import read_record, recorded_languages
 from keras_seq.text import InputError
 
 # Maximum length of a quoted TensorFlow error. The end of a long message only names graph nodes.
 _MAX_MESSAGE = 300
-_MAX_RECORD_BYTES = 1 << 20
-
 
 # Types and ranks of the inputs of a model that takes recordings.
 _SOUNDS = {"samples": ("DT_FLOAT", 2), "lengths": ("DT_INT32", 1)}
+# Inputs of a model that takes two strings a row.
+_TEXTS = ({"text", "features"}, {"text", "target_language"})
 
 
 class ModelError(Exception):
@@ -63,6 +62,7 @@ class LoadedModel:
         self.version = version
         # Samples per second of a model that takes recordings, if its export says so.
         self.sample_rate = _sample_rate(path)
+        self.languages = recorded_languages(path)
         self._users = 0
         self._retired = False
         graph = tf.Graph()
@@ -134,6 +134,17 @@ class LoadedModel:
             self._pools.put(pool)
         return dict(zip(self.signatures[name].outputs, outputs, strict=True))
 
+    def check_languages(self, inputs: Mapping[str, np.ndarray]) -> None:
+        """Raises RequestError if a row has a target language that the model does not know."""
+        known = {name.encode() for name in self.languages}
+        rows = inputs.get("target_language", np.zeros(0, object)).tolist()
+        for name in rows if known else ():
+            if name not in known:
+                raise RequestError(
+                    f"input target_language: received {name.decode('utf-8', 'replace')[:60]!r}, "
+                    f"expected one of {', '.join(self.languages)}"[:_MAX_MESSAGE]
+                )
+
     def hold(self) -> None:
         """Keeps the model loaded until `release` is called."""
         self._users += 1
@@ -167,23 +178,20 @@ class LoadedModel:
         ranks = {k: (v.dtype, len(v.shape or ())) for k, v in signature.inputs.items()}
         if ranks == _SOUNDS:
             return
-        has_features = set(signature.inputs) == {"text", "features"}
+        has_two = set(signature.inputs) in _TEXTS
         for name, info in signature.inputs.items():
             is_text = info.dtype == "DT_STRING" and info.shape == (None,)
-            if not is_text or (len(signature.inputs) > 1 and not has_features):
+            if not is_text or (len(signature.inputs) > 1 and not has_two):
                 raise ModelError(
-                    "serving_default must take one input, text of shape [?], text and features, or "
-                    "samples and lengths; "
+                    "serving_default must take one input, text of shape [?], text and features, "
+                    "text and target_language, or samples and lengths; "
                     f"it takes {name}: {info.dtype} {info.shape}"
                 )
 
 
 def _sample_rate(path: Path) -> int | None:
     """Reads the sampling rate in the record of an export; None if there is none."""
-    try:
-        rate = read_json(path / RECORD_NAME, _MAX_RECORD_BYTES).get("sample_rate")
-    except InputError:
-        return None
+    rate = read_record(path).get("sample_rate")
     return rate if type(rate) is int and 1000 <= rate <= 192_000 else None
 
 

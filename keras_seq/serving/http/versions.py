@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 from pathlib import Path
+from typing import Any
 
-from keras_seq.storage import reason
+from keras_seq.storage import read_json, reason
 from keras_seq.text import InputError
 
 # File in an export that records the checkpoints of the exported weights.
 RECORD_NAME = "checkpoint.json"
+_MAX_RECORD_BYTES = 1 << 20
 # Names of the graph file. A version without a graph file may be incomplete.
 _GRAPHS = ("saved_model.pb", "saved_model.pbtxt")
 _NUMBER = re.compile(r"[0-9]{1,18}")
@@ -57,6 +60,21 @@ def newest_version(base: Path) -> tuple[int, Path]:
     raise InputError(
         f"{base}: no version there: expected directories named 1, 2, ... as keras-seq export makes"
     )
+
+
+def read_record(path: Path) -> dict[str, Any]:
+    """Returns the record of an export; empty if the file is missing or damaged."""
+    try:
+        return read_json(path / RECORD_NAME, _MAX_RECORD_BYTES)
+    except InputError:
+        return {}
+
+
+def recorded_languages(path: str | os.PathLike[str]) -> list[str]:
+    """Returns the target languages in the record of an export; empty if there are none."""
+    names = read_record(Path(path)).get("languages")
+    valid = isinstance(names, list) and all(isinstance(name, str) for name in names)
+    return list(names or ()) if valid else []
 
 
 def fingerprint(path: Path) -> tuple[tuple[int, int, int], ...]:
