@@ -36,6 +36,7 @@ from keras_seq_cli.tag import tag
 from keras_seq_cli.train import train
 from keras_seq_cli.transcribe import transcribe
 from keras_seq_cli.translate import translate
+from keras_seq_cli.tune import tune
 from keras_seq_cli.vectors import vectors
 
 app = typer.Typer(
@@ -46,7 +47,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 COMMANDS = (
-    train, translate, generate, reconstruct, interpolate, classify, tag, transcribe, detect,
+    train, tune, translate, generate, reconstruct, interpolate, classify, tag, transcribe, detect,
     evaluate, report, score, likelihood, diagnose, clean, augment, prepare, average, export,
     serve, push, pull, demo,
 )  # fmt: skip

@@ -1,0 +1,43 @@
+"""The main function of a process that trains one run; see `training_process`."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from keras_seq.process.threads import configure_training_threads
+from keras_seq.run import Run
+from keras_seq.settings import SettingsError
+from keras_seq.text import InputError
+
+_VALIDATION = "validation at step"
+
+
+def main() -> int:
+    """Trains the run in the directory `sys.argv[1]`; returns the exit code of `keras-seq train`."""
+    # Redirect the output of libraries to stderr, because stdout is the pipe to the caller.
+    reports = os.fdopen(os.dup(1), "w", encoding="utf-8", newline="\n")
+    os.dup2(2, 1)
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    configure_training_threads()
+    # Import Keras only after the threads are configured.
+    from keras_seq.training import TrainingError, train
+    from keras_seq.training.errors import is_out_of_memory
+
+    def notice(line: str) -> None:
+        sys.stderr.write(f"{line}\n")
+        if line.startswith(_VALIDATION):
+            reports.write(f"{line}\n")
+            reports.flush()
+
+    try:
+        run = Run.open(sys.argv[1])
+        train(run.settings, run, notice=notice)
+    except Exception as error:
+        sys.stderr.write(f"{' '.join(str(error).split()) or type(error).__name__}\n")
+        if isinstance(error, TrainingError):
+            return error.exit_code
+        if is_out_of_memory(error):
+            return 4
+        return 2 if isinstance(error, (InputError, SettingsError)) else 1
+    return 0
