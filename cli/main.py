@@ -15,6 +15,7 @@ from keras_seq_cli.augment import augment
 from keras_seq_cli.average import average
 from keras_seq_cli.classify import classify
 from keras_seq_cli.clean import clean
+from keras_seq_cli.curve import curve
 from keras_seq_cli.demo import demo
 from keras_seq_cli.detect import detect
 from keras_seq_cli.diagnose import diagnose
@@ -47,8 +48,8 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 COMMANDS = (
-    train, tune, translate, generate, reconstruct, interpolate, classify, tag, transcribe, detect,
-    evaluate, report, score, likelihood, diagnose, clean, augment, prepare, average, export,
+    train, tune, curve, translate, generate, reconstruct, interpolate, classify, tag, transcribe,
+    detect, evaluate, report, score, likelihood, diagnose, clean, augment, prepare, average, export,
     serve, push, pull, demo,
 )  # fmt: skip
 # Commands that build no model of a run.

@@ -57,6 +57,14 @@ class Outcome:
             return ""
         return f"{self.value:.{METRICS[self.metric].digits}f}"
 
+    @property
+    def summary(self) -> str:
+        """The outcome in one line."""
+        done = f"{self.updates:,} updates in {self.minutes:.2f} minutes"
+        if self.value is None:
+            return f"{done}, {self.state}: {self.reason}"
+        return f"{done}, {self.metric} {self.score}"
+
     def to_dict(self) -> dict[str, Any]:
         """Returns the attributes, for JSON."""
         return asdict(self)

@@ -227,10 +227,7 @@ class Tuning:
             outcome = Outcome("failed", 0.0, 0, reason=str(error))
         else:
             outcome = train_run(run, self._train, lambda line: self._notice(f"  {line}"))
-        result = f"{outcome.metric} {outcome.score}" if outcome.value is not None else ""
-        result = result or f"{outcome.state}: {outcome.reason}"
-        updates = f"{outcome.updates:,} updates in {outcome.minutes:.2f} minutes"
-        self._notice(f"{where}: {updates}, {result}")
+        self._notice(f"{where}: {outcome.summary}")
         return outcome
 
     def _check_first_validation(self, outcome: Outcome, minutes: float, stored: StoredPlan) -> None:
