@@ -19,7 +19,7 @@ from keras_seq.tuning.errors_of_metrics import from_error, name_of_error, to_err
 from keras_seq.tuning.outcome import Outcome
 from keras_seq.tuning.power_law import extrapolate
 from keras_seq.tuning.stored_plan import StoredPlan, check_folder, described_settings
-from keras_seq.tuning.tables import write_table
+from keras_seq.tuning.tables import score_cells, score_columns, write_table
 from keras_seq.tuning.training_process import Train, train_in_process
 from keras_seq.tuning.training_runs import train_run
 
@@ -67,21 +67,21 @@ class CurveResult:
     @property
     def table(self) -> list[list[str]]:
         """The cells of a table with a header."""
-        rows = [["share", "pairs", "minutes", "updates", self.metric or "score", "loss", "state"]]
+        scores = score_columns(self.metric)
+        rows = [["share", "pairs", "minutes", "updates", *scores, "state"]]
         for point in self.points:
-            outcome = point.outcome
-            if outcome is None:
-                continue
-            loss = "" if outcome.loss is None else f"{outcome.loss:.4f}"
-            minutes, updates = f"{outcome.minutes:.2f}", str(outcome.updates)
-            cells = [str(point.share), str(point.pairs), minutes, updates, outcome.score, loss]
-            rows.append([*cells, outcome.state])
+            if (outcome := point.outcome) is not None:
+                done = [f"{outcome.minutes:.2f}", str(outcome.updates)]
+                cells = [*done, *score_cells(self.metric, outcome), outcome.state]
+                rows.append([str(point.share), str(point.pairs), *cells])
         if self.prediction is not None and self.low is not None and self.high is not None:
             value, low, high = (
                 _shown(self.metric, each) for each in (self.prediction, self.low, self.high)
             )
             pairs = str(2 * self.points[-1].pairs)
-            rows.append(["2", pairs, "", "", value, "", f"predicted, {low} to {high}"])
+            no_loss = [""] * (len(scores) - 1)
+            predicted = f"predicted, {low} to {high}"
+            rows.append(["2", pairs, "", "", value, *no_loss, predicted])
         return rows
 
 
@@ -175,6 +175,10 @@ def _result(points: Sequence[CurvePoint]) -> CurveResult:
     metric = scored[0][1]
     doubled = 2 * points[-1].pairs
     try:
+        if all(METRICS[metric].is_worst(value) for _, _, value in scored):
+            raise ValueError(
+                "it shows no skill yet; --set training.monitor=loss compares the losses"
+            )
         errors = [to_error(metric, value) for _, _, value in scored]
         result = extrapolate([pairs for pairs, _, _ in scored], errors, doubled)
     except ValueError as error:

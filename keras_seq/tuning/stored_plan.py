@@ -15,6 +15,8 @@ from keras_seq.text import InputError
 _FORMAT = 1
 _MAX_BYTES = 16 << 20
 _MAX_DIFFERENCES = 4
+# Prefix of the names of the hashes of text files.
+_TEXT = "text."
 
 
 class StoredPlan:
@@ -90,7 +92,9 @@ class StoredPlan:
             raise InputError(f"{self._path}: written by another version of keras-seq: --overwrite")
         earlier, now = (dict(_flatten("", each)) for each in (stored["plan"], self.plan))
         differences = [
-            f"{key} {_show(earlier.get(key))} -> {_show(now.get(key))}"
+            f"data.{key.removeprefix(_TEXT)} has other content"
+            if key.startswith(_TEXT)
+            else f"{key} {_show(earlier.get(key))} -> {_show(now.get(key))}"
             for key in {**earlier, **now}
             if earlier.get(key) != now.get(key)
         ]

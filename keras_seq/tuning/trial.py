@@ -9,6 +9,7 @@ from typing import Any
 
 from keras_seq.tuning.outcome import Outcome
 from keras_seq.tuning.search_space import Value
+from keras_seq.tuning.tables import score_cells, score_columns
 
 
 @dataclass
@@ -95,8 +96,8 @@ def first_scores(trials: Sequence[Trial]) -> list[float]:
 def table_of_trials(trials: Sequence[Trial]) -> list[list[str]]:
     """Returns the cells of a table of trials with a header, the best trial first."""
     names = list(trials[0].values) if trials else []
-    metric = next((each.best.metric for each in trials if each.best and each.best.metric), "score")
-    rows = [["trial", *names, "minutes", "updates", metric, "loss", "round", "state"]]
+    metric = next((each.best.metric for each in trials if each.best and each.best.metric), "")
+    rows = [["trial", *names, "minutes", "updates", *score_columns(metric), "round", "state"]]
     for place, trial in enumerate(sorted(trials, key=lambda trial: trial.rank)):
         outcome, last = trial.best, trial.last
         if outcome is None or last is None:
@@ -108,8 +109,7 @@ def table_of_trials(trials: Sequence[Trial]) -> list[list[str]]:
                 *(str(value) for value in trial.values.values()),
                 f"{last.minutes:.2f}",
                 f"{last.updates}",
-                outcome.score,
-                "" if outcome.loss is None else f"{outcome.loss:.4f}",
+                *score_cells(metric, outcome),
                 str(len(trial.outcomes)),
                 ("best, " if is_best else "") + last.state,
             ]

@@ -223,7 +223,10 @@ class Tuning:
         directory = self.folder / "trials" / trial.name
         try:
             run = text.open_run(settings, directory)
-        except SettingsError as error:
+        except (InputError, SettingsError) as error:
+            # A mistake in the text shows up in the first trial, a vocabulary too small in another.
+            if trial.number == 1:
+                raise
             outcome = Outcome("failed", 0.0, 0, reason=str(error))
         else:
             outcome = train_run(run, self._train, lambda line: self._notice(f"  {line}"))
