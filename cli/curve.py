@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated, Any
 
 import typer
@@ -41,9 +42,11 @@ def curve(
 
     If the command was interrupted, the same command resumes it.
     """
+    from keras_seq.process.devices import check_backend
     from keras_seq.tuning import measure_learning_curve
     from keras_seq.tuning.tables import aligned
 
+    check_backend(os.environ.get("KERAS_BACKEND"))
     flags = {
         **text_settings,
         "training.max_minutes": max_minutes,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated, Any
 
 import typer
@@ -50,9 +51,11 @@ def tune(
     All trials train for a short time, and the best third continues, until one is left. If the
     command was interrupted, the same command resumes it. Needs the extra tune.
     """
+    from keras_seq.process.devices import check_backend
     from keras_seq.tuning import Tuning
     from keras_seq.tuning.tables import aligned
 
+    check_backend(os.environ.get("KERAS_BACKEND"))
     flags = {**text_settings, "data.prepared": prepared, "seed": seed}
     tuning = Tuning(
         folder,

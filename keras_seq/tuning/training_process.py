@@ -65,6 +65,10 @@ def train_in_process(run: Path, notice: Notice) -> Ending:
             for line in cast(IO[bytes], process.stdout):
                 notice(line.decode("utf-8", "replace").rstrip("\n"))
             code = process.wait()
+        except (KeyboardInterrupt, SystemExit):
+            _end(process)
+            notice("stopped: the same command resumes from there")
+            raise
         finally:
             _end(process)
         errors.seek(0)

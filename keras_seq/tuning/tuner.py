@@ -225,7 +225,8 @@ class Tuning:
             run = text.open_run(settings, directory)
         except (InputError, SettingsError) as error:
             # A mistake in the text shows up in the first trial, a vocabulary too small in another.
-            if trial.number == 1:
+            # A run that exists could be prepared, so something else is wrong.
+            if trial.number == 1 or find_run(directory) is not None:
                 raise
             outcome = Outcome("failed", 0.0, 0, reason=str(error))
         else:

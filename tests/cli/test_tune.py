@@ -70,20 +70,6 @@ def test_search_stopped_by_sigterm_resumes_and_finds_the_learning_rate_that_lear
     assert Run.open(tmp_path / "search" / "trials" / "02").checkpoints.best_step is not None
 
 
-@pytest.mark.process
-def test_failed_training_is_a_row_with_its_state(tmp_path, options, keras_seq_command):
-    """A loss that is not finite stops a training with exit code 3."""
-    plugin = tmp_path / "broken.py"
-    plugin.write_text(
-        "import keras, keras_seq\n"
-        "keras_seq.register_loss('broken', lambda labels, logits: logits[..., 0] * float('nan'))\n"
-    )
-    command = ["curve", tmp_path / "curve", *options, "--import", plugin]
-    command += ["--set=training.loss=broken", "--set=training.max_skipped=2"]
-    outcome = keras_seq_command(*command)
-    assert outcome.code == 0, outcome.err
-
-
 def test_dry_run_prints_trials_rounds_and_minutes(tmp_path, options, keras_seq_command):
     outcome = keras_seq_command("tune", tmp_path / "new", *options, "--minutes", 27, "--dry-run")
     assert outcome.lines[:4] == [

@@ -58,7 +58,7 @@ def test_table_and_settings_file_have_the_best_trial(search, tmp_path, dates_fil
     assert settings.tokenizer.size == 500 and settings.training.validate_every == 10
 
 
-@pytest.mark.parametrize("stop", [1, 4, 9, 11, 13])
+@pytest.mark.parametrize("stop", [1, 4, 11])
 def test_search_that_was_interrupted_resumes_to_the_same_table(search, stop):
     whole = search(name="whole", search=["training.learning_rate=1e-6..1"])
     expected = whole.run().table
