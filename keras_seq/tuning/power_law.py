@@ -10,6 +10,8 @@ import numpy as np
 # Exponents to try. Most learning curves have one between 0.05 and 1.
 _EXPONENTS = np.linspace(0.01, 2.0, 200)
 _MIN_POINTS = 4
+# Standard errors on each side of a prediction.
+_ERRORS = 2.0
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ class Extrapolation:
     Attributes:
         law: The curve through all points.
         error: The predicted error.
-        low, high: The smallest and the largest prediction of `law` and of the curves that are
+        low, high: Two standard errors below and above, by the jackknife: from the curves that are
             fitted without one of the points.
     """
 
@@ -95,15 +97,26 @@ def extrapolate(counts: Sequence[float], errors: Sequence[float], count: float) 
     if gain <= 0:
         raise ValueError(f"no improvement from {counts[-2]:,.0f} to {counts[-1]:,.0f} pairs")
     law = fit_power_law(counts, errors)
-    predictions = [law(count)]
+    predictions = []
     for left_out in range(len(counts)):
         kept = [index for index in range(len(counts)) if index != left_out]
         part = fit_power_law([counts[i] for i in kept], [errors[i] for i in kept])
         predictions.append(part(count))
-    low, high = min(predictions), max(predictions)
-    if high - low > gain:
+    margin = _ERRORS * jackknife_error(predictions)
+    if margin > gain:
         raise ValueError("the prediction changes by more than the last gain if a point is left out")
-    return Extrapolation(law, predictions[0], low, high)
+    return Extrapolation(law, law(count), max(0.0, law(count) - margin), law(count) + margin)
+
+
+def jackknife_error(estimates: Sequence[float]) -> float:
+    """Returns the standard error of an estimate, from those that leave out one point each.
+
+    Reference:
+        Efron, "The Jackknife, the Bootstrap and Other Resampling Plans", 1982
+    """
+    number = len(estimates)
+    deviations = np.asarray(estimates) - np.mean(estimates)
+    return float(np.sqrt((number - 1) / number * (deviations**2).sum()))
 
 
 def _non_negative(first: np.ndarray, second: np.ndarray) -> tuple[float, float]:

@@ -7,7 +7,6 @@ import sys
 
 from keras_seq.process.threads import configure_training_threads
 from keras_seq.run import Run
-from keras_seq.settings import SettingsError
 from keras_seq.text import InputError
 
 _VALIDATION = "validation at step"
@@ -20,9 +19,6 @@ def main() -> int:
     os.dup2(2, 1)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     configure_training_threads()
-    # Import Keras only after the threads are configured.
-    from keras_seq.training import TrainingError, train
-    from keras_seq.training.errors import is_out_of_memory
 
     def notice(line: str) -> None:
         sys.stderr.write(f"{line}\n")
@@ -32,12 +28,24 @@ def main() -> int:
 
     try:
         run = Run.open(sys.argv[1])
+    except InputError as error:
+        return _report(error, 2)
+    # Import Keras only after the threads are configured.
+    from keras_seq.training import TrainingError, train
+    from keras_seq.training.errors import is_out_of_memory
+
+    try:
         train(run.settings, run, notice=notice)
+    except TrainingError as error:
+        return _report(error, error.exit_code)
+    except InputError as error:
+        return _report(error, 2)
     except Exception as error:
-        sys.stderr.write(f"{' '.join(str(error).split()) or type(error).__name__}\n")
-        if isinstance(error, TrainingError):
-            return error.exit_code
-        if is_out_of_memory(error):
-            return 4
-        return 2 if isinstance(error, (InputError, SettingsError)) else 1
+        return _report(error, 4 if is_out_of_memory(error) else 1)
     return 0
+
+
+def _report(error: Exception, code: int) -> int:
+    """Prints an error on one line, and returns the exit code."""
+    sys.stderr.write(f"{' '.join(str(error).split()) or type(error).__name__}\n")
+    return code

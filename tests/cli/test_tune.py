@@ -6,7 +6,6 @@ import subprocess
 import sys
 
 import pytest
-from training.toy import write_pairs
 
 from keras_seq.run import Run
 
@@ -29,9 +28,11 @@ TINY = {
 
 @pytest.fixture
 def options(tmp_path):
-    """Options of a toy task whose model trains for 6 updates."""
-    write_pairs(tmp_path / "train.tsv", 200, seed=1)
-    write_pairs(tmp_path / "valid.tsv", 12, seed=2)
+    """Options of a toy task, to reverse letters, whose model trains for 6 updates."""
+    for name, words in (("train.tsv", range(200)), ("valid.tsv", range(200, 212))):
+        lines = (" ".join("abcdefgh"[int(d)] for d in f"{word:05o}") for word in words)
+        text = "".join(f"{line}\t{line[::-1]}\n" for line in lines)
+        (tmp_path / name).write_text(text)
     files = ["--pairs", tmp_path / "train.tsv", "--valid-pairs", tmp_path / "valid.tsv"]
     return [*files, "--preset", "transformer-tiny", *(f"--set={k}={v}" for k, v in TINY.items())]
 

@@ -1,5 +1,6 @@
 """Learning curves, with trainings whose losses are on a known curve."""
 
+import contextlib
 import math
 
 import numpy as np
@@ -12,7 +13,7 @@ from keras_seq.run import Run
 from keras_seq.settings import SettingsError, load_settings
 from keras_seq.text import InputError
 from keras_seq.tuning import fit_power_law, measure_learning_curve
-from keras_seq.tuning.power_law import extrapolate
+from keras_seq.tuning.power_law import extrapolate, jackknife_error
 
 COUNTS = [1000, 2000, 4000, 8000]
 
@@ -169,14 +170,28 @@ def test_fit_finds_a_known_law():
     assert fit_power_law([1, 2, 4], [100, 50, 25])(8) == pytest.approx(12.5)
 
 
-def test_range_covers_the_fits_without_one_point():
-    errors = [law(count) for count in COUNTS]
-    errors[0] *= 1.02
-    result = extrapolate(COUNTS, errors, 16000)
-    assert result.low <= result.error <= result.high
-    # Without the first point, the curve is exact.
-    assert result.low <= law(16000) * (1 + 1e-9) and result.high >= law(16000) * (1 - 1e-9)
+def test_jackknife_error_of_a_mean_is_its_standard_error():
+    """The textbook's identity: for a mean, the jackknife gives s / sqrt(n)."""
+    values = np.array([3.0, 5.0, 9.0, 2.0])
+    means = [np.delete(values, index).mean() for index in range(4)]
+    assert jackknife_error(means) == pytest.approx(values.std(ddof=1) / 2)
+
+
+def test_range_of_a_prediction_mostly_contains_the_true_value():
+    """The points deviate by 2 % from a known law. Some of them determine no prediction."""
+    generator = np.random.default_rng(1)
+    determined = contained = 0
+    for _ in range(60):
+        errors = [law(count) * (1 + 0.02 * generator.normal()) for count in COUNTS]
+        with contextlib.suppress(ValueError):
+            result = extrapolate(COUNTS, errors, 16000)
+            determined += 1
+            contained += result.low <= 20 * 16000**-0.4 <= result.high
+    assert determined > 40 and contained / determined > 0.75
+
+
+def test_points_off_any_law_determine_nothing():
     with pytest.raises(ValueError, match="if a point is left out"):
         extrapolate(COUNTS, [1.0, 0.5, 0.499, 0.49], 16000)
     with pytest.raises(ValueError, match="3 points, expected at least 4"):
-        extrapolate(COUNTS[1:], errors[1:], 16000)
+        extrapolate(COUNTS[1:], [3.0, 2.0, 1.5], 16000)

@@ -1,23 +1,24 @@
 """A training in a process of its own, and what its exit code tells."""
 
 import pytest
-from training.toy import toy_settings
 
 from keras_seq.preparation import prepare_run
 from keras_seq.run import Run
+from keras_seq.settings import load_settings
 from keras_seq.tuning import Ending
 from keras_seq.tuning.training_process import train_in_process
 from keras_seq.tuning.training_runs import train_run
 
 
 @pytest.mark.process
-def test_failed_training_is_an_outcome_with_the_reason(tmp_path):
-    run = prepare_run(toy_settings(tmp_path, training__max_steps=1), tmp_path / "run")
+def test_failed_training_is_an_outcome_with_the_reason(tmp_path, dates_file):
+    settings = load_settings(preset="demo", overrides={"data.pairs": str(dates_file)})
+    run = prepare_run(settings, tmp_path / "run")
     run.unlock()
-    (run.train_directory / "corpus.json").write_text("{}")
+    (run.path / "settings.toml").write_text("training.ema = 5")
     outcome = train_run(run, train_in_process, lambda line: None)
     assert (outcome.state, outcome.updates, outcome.value) == ("failed", 0, None)
-    assert outcome.reason.startswith(f"{run.train_directory}/corpus.json: format version None")
+    assert outcome.reason.startswith(f"{run.path}/settings.toml: training.ema: received 5")
 
 
 @pytest.mark.parametrize(
