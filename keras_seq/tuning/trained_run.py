@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+from keras_seq.process.optional_packages import without_optional_packages
 from keras_seq.process.threads import configure_training_threads
 from keras_seq.run import Run
 from keras_seq.text import InputError
@@ -31,8 +32,9 @@ def main() -> int:
     except InputError as error:
         return _report(error, 2)
     # Import Keras only after the threads are configured.
-    from keras_seq.training import TrainingError, train
-    from keras_seq.training.errors import is_out_of_memory
+    with without_optional_packages():
+        from keras_seq.training import TrainingError, train
+        from keras_seq.training.errors import is_out_of_memory
 
     try:
         train(run.settings, run, notice=notice)
