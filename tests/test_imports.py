@@ -63,7 +63,7 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     # This part only checks whether JAX is installed and does not import JAX.
     "process": ({"text"}, {"jax", "tensorflow"}),
     "cleaning": ({"text"}, {"numpy"}),
-    # Optuna is optional. Trainings run in processes of their own, which import what they need.
+    # Optuna is optional. Trainings run in separate processes, which import what they need.
     "tuning": (PLAIN | {"keras_seq", "preparation", "run", "training"}, {"numpy", "optuna"}),
     "augmentation": ({"cleaning", "jobs", "run", "storage", "text"}, set()),
     # The packages that read recordings are optional.

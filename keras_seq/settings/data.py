@@ -70,7 +70,7 @@ class DataSettings(Section):
         gt=0,
         le=1,
         description="Share of the training text to train on, a random part by the seed; the "
-        "vocabulary and the validation text are those of the whole text.",
+        "vocabulary and the validation text do not depend on it.",
     )
     packed: bool = a_choice(
         False, "Pack the lines of `text` into pieces of `max_target_length` tokens."

@@ -10,7 +10,7 @@ from keras_seq.run import Run
 def best_settings(directory: Path, file: Path, preset: str | None) -> str:
     """Returns the settings of a trial as TOML, for `keras-seq train --settings`.
 
-    The text is that of the user instead of the prepared text, and there is no limit of minutes.
+    The file names the text files instead of the prepared text, and has no limit of minutes.
 
     Args:
         directory: The run directory of the trial.

@@ -6,7 +6,7 @@ import math
 
 from keras_seq.settings import METRICS, TEXT_MONITORS
 
-# Metrics from 0 to 1, of which larger values are better.
+# Metrics from 0 to 1. Larger values are better.
 _SHARES = ("accuracy", "macro_f1", "entity_f1", "f1")
 
 
@@ -40,7 +40,7 @@ def from_error(metric: str, error: float) -> float:
 
 
 def name_of_error(metric: str) -> str:
-    """Returns how the error is computed, for a formula."""
+    """Returns the formula of the error."""
     if metric == "perplexity":
         return "log perplexity"
     if METRICS[metric].lower_is_better:

@@ -26,7 +26,7 @@ def minutes_each(budget: float, used: float, rounds_left: int, trials: int) -> f
     """Returns the further minutes of each trial of a round.
 
     The rounds share the rest of the budget equally, and so do the trials of a round. What a trial
-    does not use, because it fails or reaches a limit of its own, goes to the later rounds.
+    does not use, because it fails or reaches another limit, goes to the later rounds.
 
     Args:
         budget: Minutes of all rounds.

@@ -106,7 +106,7 @@ def measure_learning_curve(
         preset, file, overrides: The settings, with the text; see `load_settings`.
         overwrite: Boolean, whether to delete earlier runs in the folder.
         notice: Function that receives messages.
-        train: Function that trains the run in a directory; by default in a process of its own.
+        train: Function that trains the run in a directory; by default in a separate process.
 
     Raises:
         InputError: If a file is invalid, the folder cannot be used, or the text is too short.

@@ -38,7 +38,7 @@ class Outcome:
 
     @property
     def quality(self) -> tuple[float, float]:
-        """The monitored value and the loss as numbers of which lower ones are better.
+        """The monitored value and the loss, converted so that lower is better.
 
         While a score shows no skill, such as a BLEU score of 0, the loss decides.
         """

@@ -121,7 +121,7 @@ def check_folder(folder: Path, name: str) -> None:
 
 
 def described_settings(settings: Settings) -> dict[str, Any]:
-    """Returns the settings and the hashes of their text files, for a plan."""
+    """Returns the part of a plan that describes the settings and their text files."""
     return {"settings": settings.to_dict(), "text": text_hashes(settings.data)}
 
 

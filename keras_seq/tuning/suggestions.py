@@ -10,7 +10,7 @@ from typing import Any
 from keras_seq.text import InputError
 from keras_seq.tuning.search_space import Dimension, Range, Value, Values
 
-# Random suggestions before those of the sampler.
+# Number of random suggestions before the sampler uses the scores.
 _RANDOM = 4
 # Suggestions that are invalid or repeat an earlier one, before the search ends.
 _ATTEMPTS = 200
@@ -38,8 +38,8 @@ def suggest(
 
     Args:
         space: What is searched.
-        earlier: The values of the earlier trials, and their scores, of which lower ones are
-            better; infinity for a trial that failed.
+        earlier: The values of the earlier trials, and their scores. Lower scores are better;
+            infinity for a trial that failed.
         seed: Random seed.
         is_valid: Function that tests if values fit together.
 

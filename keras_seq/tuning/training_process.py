@@ -1,4 +1,4 @@
-"""Trains a run in a process of its own, so that no crash and no lack of memory ends the caller."""
+"""Trains a run in a separate process, so that no crash and no lack of memory ends the caller."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MAX_REASON = 300
 
 
 class Ending(NamedTuple):
-    """The exit code of a training, as that of `keras-seq train`, and the last line of an error."""
+    """The exit code of a training, as `keras-seq train` has it, and the last line of an error."""
 
     code: int
     reason: str = ""
@@ -37,7 +37,7 @@ Train = Callable[[Path, Notice], Ending]
 
 
 def train_in_process(run: Path, notice: Notice) -> Ending:
-    """Trains the prepared run in a directory, in a process of its own.
+    """Trains the prepared run in a directory, in a separate process.
 
     If an exception such as KeyboardInterrupt ends the call, the process saves all updates first.
     If the caller is killed, the process ends, and the run is as after a kill.

@@ -83,7 +83,7 @@ def survivors(trials: Sequence[Trial], index: int, count: int) -> list[Trial]:
 
 
 def first_scores(trials: Sequence[Trial]) -> list[float]:
-    """Returns a score of each trial in the first round, of which lower ones are better.
+    """Returns a score of each trial in the first round. Lower scores are better.
 
     If all trials have the same monitored value, such as a BLEU score of 0, it is the loss. A trial
     without a score has infinity.

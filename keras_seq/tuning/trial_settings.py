@@ -1,4 +1,4 @@
-"""The settings of trials: those of the user with the values that a trial searches."""
+"""The settings of trials: the settings of the user with the searched values."""
 
 from __future__ import annotations
 

@@ -63,8 +63,8 @@ class TuningResult:
 class Tuning:
     """A search of settings by successive halving, with Optuna's suggestions.
 
-    All trials train for an equal short time. The third of them with the best validation continues,
-    from where it stopped, for a longer time, and so on until one trial is left. Each round takes an
+    All trials train for an equal short time. The third of them with the best validation resumes for
+    a longer time, and so on until one trial is left. Each round takes an
     equal share of the minutes.
 
     Args:
@@ -79,7 +79,7 @@ class Tuning:
         preset, file, overrides: The other settings, with the text; see `load_settings`.
         overwrite: Boolean, whether to delete an earlier search in the folder.
         notice: Function that receives messages.
-        train: Function that trains the run in a directory; by default in a process of its own.
+        train: Function that trains the run in a directory; by default in a separate process.
 
     Raises:
         InputError: If a file is invalid, the folder cannot be used, or Optuna is not installed.
@@ -214,7 +214,7 @@ class Tuning:
         """Trains a trial for some further minutes."""
         where = f"round {index + 1} of {len(self.sizes)}, trial {trial.name}"
         if trial.last is not None and trial.last.state == "finished":
-            self._notice(f"{where}: has reached a limit of its own")
+            self._notice(f"{where}: has reached its limit of updates or epochs")
             return trial.last
         values = ", ".join(f"{name} {value}" for name, value in trial.values.items())
         self._notice(f"{where}: {values}; {minutes:.2f} minutes")

@@ -1,4 +1,4 @@
-"""`keras-seq tune` and `keras-seq curve`, with real trainings in processes of their own."""
+"""`keras-seq tune` and `keras-seq curve`, with real trainings in separate processes."""
 
 import os
 import signal
