@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,13 +9,19 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from keras_seq.data import TokenCorpus
-from keras_seq.preparation import find_run, open_or_prepare, resolve_settings
+from keras_seq.preparation import find_run, resolve_settings
 from keras_seq.run import Run
 from keras_seq.settings import METRICS, Settings, SettingsError
 from keras_seq.text import InputError, Notice
 from keras_seq.tuning.errors_of_metrics import from_error, name_of_error, to_error
 from keras_seq.tuning.outcome import Outcome
+from keras_seq.tuning.parts_of_text import (
+    SHARES,
+    num_pairs,
+    prepare_parts,
+    run_directory,
+    unit_of,
+)
 from keras_seq.tuning.power_law import extrapolate
 from keras_seq.tuning.stored_plan import StoredPlan, check_folder, described_settings
 from keras_seq.tuning.tables import score_cells, score_columns, write_table
@@ -25,9 +30,7 @@ from keras_seq.tuning.training_runs import train_run
 
 _PLAN = "curve.json"
 _OUTPUTS = ("runs", "curve.tsv")
-_SHARES = (Fraction(1, 8), Fraction(1, 4), Fraction(1, 2), Fraction(1))
 _MIN_PAIRS = 8
-_MAX_EPOCHS = 10**6
 
 
 @dataclass
@@ -36,7 +39,7 @@ class CurvePoint:
 
     Attributes:
         share: Share of the training text.
-        pairs: Number of training pairs, or of lines, recordings or pieces of packed text.
+        pairs: Number of training pairs; see `CurveResult.unit`.
         outcome: The outcome of the training; None before it.
     """
 
@@ -51,6 +54,7 @@ class CurveResult:
 
     Attributes:
         points: The runs, the one with the least text first.
+        unit: What is counted: "pairs", "lines", "recordings", or "pieces" of packed text.
         metric: The metric that is compared; "" if no run has a score.
         prediction: The predicted value with twice the text; None if the points do not determine it.
         low, high: Range of the prediction.
@@ -58,6 +62,7 @@ class CurveResult:
     """
 
     points: Sequence[CurvePoint]
+    unit: str
     metric: str
     prediction: float | None
     low: float | None
@@ -68,7 +73,7 @@ class CurveResult:
     def table(self) -> list[list[str]]:
         """The cells of a table with a header."""
         scores = score_columns(self.metric)
-        rows = [["share", "pairs", "minutes", "updates", *scores, "state"]]
+        rows = [["share", self.unit, "minutes", "updates", *scores, "state"]]
         for point in self.points:
             if (outcome := point.outcome) is not None:
                 done = [f"{outcome.minutes:.2f}", str(outcome.updates)]
@@ -98,7 +103,7 @@ def measure_learning_curve(
     """Trains on 1/8, 1/4, 1/2 and all of the training text, and predicts the score with twice it.
 
     The smaller parts are within the larger ones. All runs have the same settings, vocabulary and
-    validation text, and about the same number of updates: `training.max_epochs` counts epochs of
+    validation text, and the same limit of updates: `training.max_epochs` counts epochs of
     the whole text. `curve.tsv` in the folder has the table, and `runs` the runs.
 
     Args:
@@ -119,21 +124,14 @@ def measure_learning_curve(
     path = Path(folder)
     notice = notice or (lambda line: None)
     check_folder(path, _PLAN)
-    earlier = None if overwrite else find_run(path / "runs" / _name(_SHARES[-1]))
+    earlier = None if overwrite else find_run(run_directory(path, SHARES[-1]))
     settings, counts = resolve_settings(
         preset=preset, file=file, overrides=overrides, notice=notice, earlier=earlier
     )
     _check(settings)
     stored = StoredPlan(path, _PLAN, described_settings(settings), _OUTPUTS, overwrite)
     try:
-        runs: list[Run] = []
-        # The whole text first: it is the one whose preparation is reported.
-        for share in reversed(_SHARES):
-            part = _with_share(settings, share)
-            report = notice if share == 1 else None
-            run = open_or_prepare(part, path / "runs" / _name(share), notice=report, counts=counts)
-            run.unlock()
-            runs.insert(0, run)
+        runs = prepare_parts(settings, path, counts, notice)
         return _measure(path, runs, stored, notice, train)
     finally:
         stored.close()
@@ -142,16 +140,17 @@ def measure_learning_curve(
 def _measure(
     path: Path, runs: Sequence[Run], stored: StoredPlan, notice: Notice, train: Train
 ) -> CurveResult:
-    points = [CurvePoint(share, _pairs(run)) for share, run in zip(_SHARES, runs, strict=True)]
+    unit = unit_of(runs[0].settings)
+    points = [CurvePoint(share, num_pairs(run)) for share, run in zip(SHARES, runs, strict=True)]
     if points[0].pairs < _MIN_PAIRS:
         stored.discard()
         raise InputError(
-            f"{points[-1].pairs:,} training pairs are too few for a learning curve: an eighth has "
+            f"{points[-1].pairs:,} training {unit} are too few for a learning curve: an eighth has "
             f"{points[0].pairs:,}, expected at least {_MIN_PAIRS}"
         )
     results = stored.results or []
     for index, (point, run) in enumerate(zip(points, runs, strict=True)):
-        where = f"{point.share} of the text, {point.pairs:,} pairs"
+        where = f"{point.share} of the text, {point.pairs:,} {unit}"
         if index == len(results):
             notice(where)
             outcome = train_run(run, train, lambda line: notice(f"  {line}"))
@@ -159,11 +158,11 @@ def _measure(
             stored.save(results)
             notice(f"{where}: {outcome.summary}")
         point.outcome = Outcome(**results[index])
-        write_table(path / "curve.tsv", _result(points).table)
-    return _result(points)
+        write_table(path / "curve.tsv", _result(points, unit).table)
+    return _result(points, unit)
 
 
-def _result(points: Sequence[CurvePoint]) -> CurveResult:
+def _result(points: Sequence[CurvePoint], unit: str) -> CurveResult:
     """Fits a curve to the points, and predicts the score with twice the text."""
     scored = [
         (point.pairs, point.outcome.metric, point.outcome.value)
@@ -171,7 +170,7 @@ def _result(points: Sequence[CurvePoint]) -> CurveResult:
         if point.outcome is not None and point.outcome.value is not None
     ]
     if not scored:
-        return CurveResult(points, "", None, None, None, "no run has a score")
+        return CurveResult(points, unit, "", None, None, None, "no run has a score")
     metric = scored[0][1]
     doubled = 2 * points[-1].pairs
     try:
@@ -182,16 +181,16 @@ def _result(points: Sequence[CurvePoint]) -> CurveResult:
         errors = [to_error(metric, value) for _, _, value in scored]
         result = extrapolate([pairs for pairs, _, _ in scored], errors, doubled)
     except ValueError as error:
-        message = f"the points do not determine {metric} with {doubled:,} pairs: {error}"
-        return CurveResult(points, metric, None, None, None, message)
+        message = f"the points do not determine {metric} with {doubled:,} {unit}: {error}"
+        return CurveResult(points, unit, metric, None, None, None, message)
     ends = [from_error(metric, error) for error in (result.low, result.high)]
     value, low, high = from_error(metric, result.error), min(ends), max(ends)
     shown, *limits = (_shown(metric, each) for each in (value, low, high))
     message = (
-        f"with {doubled:,} pairs: {metric} about {shown} ({' to '.join(limits)}); fitted "
+        f"with {doubled:,} {unit}: {metric} about {shown} ({' to '.join(limits)}); fitted "
         f"{name_of_error(metric)} = {result.law}"
     )
-    return CurveResult(points, metric, value, low, high, message)
+    return CurveResult(points, unit, metric, value, low, high, message)
 
 
 def _check(settings: Settings) -> None:
@@ -205,26 +204,6 @@ def _check(settings: Settings) -> None:
     limits = (training.max_steps, training.max_minutes, training.max_epochs)
     if limits == (None,) * 3 and not training.patience:
         raise SettingsError("no limit: give --max-steps, --max-minutes or --max-epochs")
-
-
-def _with_share(settings: Settings, share: Fraction) -> Settings:
-    """Returns the settings of one run, with as many updates as that on the whole text."""
-    data = settings.data.model_copy(update={"share": float(share)})
-    training = settings.training
-    if training.max_epochs is not None:
-        epochs = min(math.ceil(training.max_epochs / share), _MAX_EPOCHS)
-        training = training.model_copy(update={"max_epochs": epochs})
-    return settings.model_copy(update={"data": data, "training": training})
-
-
-def _pairs(run: Run) -> int:
-    """Returns the number of training pairs, without those that joined pairs add."""
-    kept = len(TokenCorpus.open(run.train_directory))
-    return round(kept / (1 + run.settings.data.concatenation))
-
-
-def _name(share: Fraction) -> str:
-    return str(share).replace("/", "-")
 
 
 def _shown(metric: str, value: float) -> str:

@@ -95,7 +95,7 @@ def extrapolate(counts: Sequence[float], errors: Sequence[float], count: float) 
         raise ValueError("an error is 0 already")
     gain = errors[-2] - errors[-1]
     if gain <= 0:
-        raise ValueError(f"no improvement from {counts[-2]:,.0f} to {counts[-1]:,.0f} pairs")
+        raise ValueError(f"no improvement from {counts[-2]:,.0f} to {counts[-1]:,.0f}")
     law = fit_power_law(counts, errors)
     predictions = []
     for left_out in range(len(counts)):

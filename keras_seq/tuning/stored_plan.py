@@ -46,7 +46,8 @@ class StoredPlan:
     ) -> None:
         self._path = folder / name
         self._outputs = [folder / output for output in outputs]
-        self.plan = json.loads(json.dumps(plan))
+        self.results: Any = None
+        self._plan = json.loads(json.dumps(plan))
         check_folder(folder, name)
         try:
             make_directory(folder, parents=True)
@@ -54,11 +55,10 @@ class StoredPlan:
             raise InputError(f"{folder}: cannot be created: {reason(error)}") from None
         self._lock = DirectoryLock(folder, name.partition(".")[0])
         try:
-            self.results = None if overwrite else self._read()
-            if self.results is None:
-                # Outputs of an earlier plan, or of a call that was killed before its first result.
+            is_known = not overwrite and self._read_results()
+            if not is_known:
+                self._clear()
                 self.save(None)
-                self._remove_outputs()
         except BaseException:
             self.close()
             raise
@@ -66,47 +66,60 @@ class StoredPlan:
     def save(self, results: Any) -> None:
         """Stores the results."""
         self.results = results
-        content = {"format": _FORMAT, "plan": self.plan, "results": results}
-        write_file(self._path, json.dumps(content, indent=1).encode())
+        self._write(self._plan)
 
     def discard(self) -> None:
         """Deletes the plan, the results and all outputs."""
-        self.save(None)
-        self._remove_outputs()
+        self._clear()
         remove(self._path)
 
     def close(self) -> None:
         """Releases the lock of the folder."""
         self._lock.release()
 
-    def _remove_outputs(self) -> None:
+    def _write(self, plan: Mapping[str, Any]) -> None:
+        content = {"format": _FORMAT, "plan": plan, "results": self.results}
+        write_file(self._path, json.dumps(content, indent=1).encode())
+
+    def _clear(self) -> None:
+        """Deletes results and outputs. After a kill, the next call does it again."""
+        self.results = None
+        self._write({})
         for path in self._outputs:
             remove(path)
 
-    def _read(self) -> Any:
-        """Returns the stored results; None if there are none."""
+    def _read_results(self) -> bool:
+        """Reads the results. Returns False if there is no plan, or nothing of another plan."""
         if not self._path.exists():
-            return None
+            return False
         stored = read_json(self._path, _MAX_BYTES)
         if stored.get("format") != _FORMAT or not isinstance(stored.get("plan"), dict):
             raise InputError(f"{self._path}: written by another version of keras-seq: --overwrite")
-        earlier, now = (dict(_flatten("", each)) for each in (stored["plan"], self.plan))
-        differences = [
+        self.results = stored.get("results")
+        differences = self._differences(stored["plan"])
+        if not differences:
+            return True
+        trained = any(next(path.glob("*/checkpoints/latest"), None) for path in self._outputs)
+        if self.results is None and (not stored["plan"] or not trained):
+            return False
+        more = len(differences) - _MAX_DIFFERENCES
+        raise InputError(
+            f"{self._path.parent}: was started with other options or text: "
+            f"{'; '.join(differences[:_MAX_DIFFERENCES])}"
+            f"{f' and {more} more' if more > 0 else ''}: give the original ones, name another "
+            "folder, or start again with --overwrite"
+        )
+
+    def _differences(self, plan: Mapping[str, Any]) -> list[str]:
+        """Returns the differences of a stored plan as `key old -> new`."""
+        earlier, now = (dict(_flatten("", each)) for each in (plan, self._plan))
+        return [
             f"data.{key.removeprefix(_TEXT)} has other content"
             if key.startswith(_TEXT)
             else f"{key} {_show(earlier.get(key))} -> {_show(now.get(key))}"
             for key in {**earlier, **now}
             if earlier.get(key) != now.get(key)
         ]
-        if differences:
-            more = len(differences) - _MAX_DIFFERENCES
-            raise InputError(
-                f"{self._path.parent}: was started with other options or text: "
-                f"{'; '.join(differences[:_MAX_DIFFERENCES])}"
-                f"{f' and {more} more' if more > 0 else ''}: give the original ones, name another "
-                "folder, or start again with --overwrite"
-            )
-        return stored.get("results")
 
 
 def check_folder(folder: Path, name: str) -> None:

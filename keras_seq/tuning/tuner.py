@@ -169,7 +169,6 @@ class Tuning:
             for trial in chosen:
                 if len(trial.outcomes) > index:
                     continue
-                stored.save([each.to_dict() for each in trials])
                 outcome = self._train_trial(trial, minutes, index, text)
                 if index == 0 and len(trials) == 1:
                     self._check_first_validation(outcome, minutes, stored)

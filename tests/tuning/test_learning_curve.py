@@ -78,13 +78,27 @@ def test_smaller_parts_are_within_larger_ones_with_the_same_vocabulary_and_valid
 
 
 def test_runs_have_as_many_updates_as_that_on_the_whole_text(curve, tmp_path):
-    overrides = {"training.max_steps": None, "training.max_epochs": 3, "training.max_minutes": 1}
-    curve(KnownTraining(lambda run: law(pairs_of(run))), **overrides)
-    epochs = {
-        name: Run.open(tmp_path / "curve" / "runs" / name).settings.training.max_epochs
-        for name in ("1-8", "1-4", "1-2", "1")
-    }
-    assert epochs == {"1-8": 24, "1-4": 12, "1-2": 6, "1": 3}
+    """Batches of 1,000 tokens, so that an epoch of the whole text has several."""
+    overrides = {"training.max_steps": None, "training.max_epochs": 3}
+    curve(
+        KnownTraining(lambda run: law(pairs_of(run))),
+        **overrides,
+        **{"training.batch_tokens": 1000},
+    )
+    runs = [Run.open(path) for path in (tmp_path / "curve" / "runs").iterdir()]
+    (steps,) = {run.settings.training.max_steps for run in runs}
+    assert {run.settings.training.max_epochs for run in runs} == {None}
+    corpus = TokenCorpus.open(tmp_path / "curve" / "runs" / "1" / "data" / "train")
+    # The longer side of each pair and its end or begin token count.
+    tokens = (np.maximum(corpus.source_lengths, corpus.target_lengths) + 1).sum()
+    assert 3 * tokens / 1000 <= steps <= 2 * 3 * tokens / 1000
+
+
+def test_folder_whose_first_call_failed_can_be_used_with_other_options(curve, tmp_path):
+    train = KnownTraining(lambda run: law(pairs_of(run)))
+    with pytest.raises(InputError, match="a vocabulary of 300 is too small"):
+        curve(train, **{"tokenizer.size": 300})
+    assert len(curve(train).points) == 4
 
 
 def test_score_is_extrapolated_by_its_distance_to_the_largest_value(curve):
@@ -182,7 +196,7 @@ def test_range_of_a_prediction_mostly_contains_the_true_value():
     generator = np.random.default_rng(1)
     determined = contained = 0
     for _ in range(60):
-        errors = [law(count) * (1 + 0.02 * generator.normal()) for count in COUNTS]
+        errors = [20 * n**-0.4 * (1 + 0.02 * generator.normal()) for n in COUNTS]
         with contextlib.suppress(ValueError):
             result = extrapolate(COUNTS, errors, 16000)
             determined += 1
