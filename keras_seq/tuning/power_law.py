@@ -92,7 +92,7 @@ def extrapolate(counts: Sequence[float], errors: Sequence[float], count: float) 
     if len(counts) < _MIN_POINTS:
         raise ValueError(f"{len(counts)} points, expected at least {_MIN_POINTS}")
     if min(errors) <= 0:
-        raise ValueError("an error is 0 already")
+        raise ValueError("the best possible value is reached already")
     gain = errors[-2] - errors[-1]
     if gain <= 0:
         raise ValueError(f"no improvement from {counts[-2]:,.0f} to {counts[-1]:,.0f}")

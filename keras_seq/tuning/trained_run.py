@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 
 from keras_seq.process.optional_packages import without_optional_packages
 from keras_seq.process.threads import configure_training_threads
@@ -11,6 +12,8 @@ from keras_seq.run import Run
 from keras_seq.text import InputError
 
 _VALIDATION = "validation at step"
+# Seconds between two reports of a validation.
+_SECONDS = 10.0
 
 
 def main() -> int:
@@ -21,9 +24,13 @@ def main() -> int:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     configure_training_threads()
 
+    next_report = time.monotonic() + _SECONDS
+
     def notice(line: str) -> None:
+        nonlocal next_report
         sys.stderr.write(f"{line}\n")
-        if line.startswith(_VALIDATION):
+        if line.startswith(_VALIDATION) and time.monotonic() >= next_report:
+            next_report = time.monotonic() + _SECONDS
             reports.write(f"{line}\n")
             reports.flush()
 

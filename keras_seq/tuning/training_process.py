@@ -44,7 +44,7 @@ def train_in_process(run: Path, notice: Notice) -> Ending:
 
     Args:
         run: The run directory. Its lock must be free.
-        notice: Function that receives a line for each validation.
+        notice: Function that receives a line about a validation, every ten seconds or less often.
 
     Raises:
         SystemExit: If the process was stopped by a signal from elsewhere.

@@ -16,11 +16,17 @@ class KnownTraining:
     """Writes the log and result of a training into a run directory.
 
     `loss` computes the validation loss of a run. Each call is recorded in `calls` as the name of
-    the run and its minutes. `stops` are numbers of calls that Ctrl-C interrupts.
+    the run and its minutes. `exact` computes the share of exact matches of a loss. `stops` are numbers of calls that Ctrl-C interrupts.
     """
 
-    def __init__(self, loss: Callable[[Run], float], stops: tuple[int, ...] = ()) -> None:
+    def __init__(
+        self,
+        loss: Callable[[Run], float],
+        stops: tuple[int, ...] = (),
+        exact: Callable[[float], float] = lambda loss: 100 * math.exp(-loss),
+    ) -> None:
         self.loss = loss
+        self.exact = exact
         self.stops = stops
         self.calls: list[tuple[str, float]] = []
 
@@ -35,7 +41,7 @@ class KnownTraining:
             minutes = min(minutes, training.max_steps / UPDATES_PER_MINUTE)
         loss = self.loss(run)
         step = round(minutes * UPDATES_PER_MINUTE)
-        values = {"step": step, "minutes": minutes, "loss": loss, "exact": 100 * math.exp(-loss)}
+        values = {"step": step, "minutes": minutes, "loss": loss, "exact": self.exact(loss)}
         run.logs.append_metrics({"kind": "validation", **values, "monitor": monitor(run)})
         result = {"minutes": minutes, "steps": step, "best_step": step}
         run.write_result({"result": result, "without_better": 0})

@@ -1,5 +1,6 @@
 """Successive halving, with trainings whose results are known."""
 
+import itertools
 import shutil
 
 import pytest
@@ -105,7 +106,8 @@ def test_larger_or_smaller_values_win_as_the_monitor_says(search):
 
 def test_loss_decides_while_the_score_shows_no_skill(search):
     """All trials have an exact match of 0.00, as at the start of a training."""
-    result = search(KnownTraining(lambda run: 50 + distance(run)), search=[RATES]).run()
+    train = KnownTraining(distance, exact=lambda loss: 1e-4 * loss)
+    result = search(train).run()
     assert [trial.name for trial in result.trials[:2]] == ["09", "08"]
     assert {row[4] for row in result.table[1:]} == {"0.00"}
 
@@ -185,6 +187,17 @@ def test_suggestions_learn_from_the_first_round(search):
     # A ninth of the nine decades is within half a decade of 0.01: 2.7 of 24 by chance.
     assert sum(3e-3 < rate < 3e-2 for rate in rates) >= 6
     assert result.trials[0].values["training.learning_rate"] == pytest.approx(0.01, rel=0.5)
+
+
+def test_no_values_are_tried_twice(search):
+    layers = ["model.num_encoder_layers=1..3", "model.num_decoder_layers=1..4"]
+    result = search(search=layers, trials=11, minutes=33).run()
+    tried = {tuple(trial.values.values()) for trial in result.trials}
+    assert len(tried) == 11
+    # All 12 combinations are tried, if there are enough trials.
+    result = search(search=layers, trials=20, minutes=36, name="all").run()
+    tried = {tuple(trial.values.values()) for trial in result.trials}
+    assert tried == set(itertools.product((1, 2, 3), (1, 2, 3, 4)))
 
 
 def test_presets_can_be_searched(search):
