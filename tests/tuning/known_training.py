@@ -15,8 +15,9 @@ UPDATES_PER_MINUTE = 100
 class KnownTraining:
     """Writes the log and result of a training into a run directory.
 
-    `loss` computes the validation loss of a run. Each call is recorded in `calls` as the name of
-    the run and its minutes. `exact` computes the share of exact matches of a loss. `stops` are numbers of calls that Ctrl-C interrupts.
+    `loss` computes the validation loss of a run, and `exact` the share of exact matches of a loss.
+    Each call is recorded in `calls` as the name of the run and its minutes. `stops` are numbers of
+    calls that Ctrl-C interrupts.
     """
 
     def __init__(
