@@ -11,7 +11,7 @@ from keras_seq.preparation.sharing import with_prepared
 from keras_seq.run import Run
 from keras_seq.settings import TASKS, Settings, SettingsError, load_settings
 from keras_seq.text import Notice
-from keras_seq.tuning.search_space import PRESET, Dimension, Values
+from keras_seq.tuning.search_space import PRESET, Choice, Dimension, Range, Values
 
 # Values of `training.monitor` that are means over tokens.
 _PER_TOKEN = ("loss", "perplexity", "accuracy", "elbo", "reconstruction")
@@ -69,6 +69,18 @@ class TrialSettings:
                 except SettingsError as error:
                     raise SettingsError(f"--search {dimension.name}: {error}") from None
             self._check_comparable(dimension)
+
+    def valid_part(self, space: Sequence[Dimension]) -> list[Dimension]:
+        """Returns the space without choices that do not fit the other settings."""
+        part: list[Dimension] = []
+        for each in space:
+            if isinstance(each, Range):
+                part.append(each)
+                continue
+            values = tuple(value for value in each.values if self.is_valid({each.name: value}))
+            if len(values) > 1:
+                part.append(Choice(each.name, values))
+        return part
 
     def is_valid(self, values: Values) -> bool:
         """Tests if the values of a trial fit together."""

@@ -118,7 +118,7 @@ class Tuning:
         earlier = None if overwrite else find_run(self.folder / "text" / "1")
         self._settings = TrialSettings(preset, file, overrides, self._notice, earlier)
         base = self._settings.base
-        self.space: list[Dimension] = dimensions or default_space(base)
+        self.space: list[Dimension] = dimensions or self._settings.valid_part(default_space(base))
         self._settings.check(self.space)
         self._grid = all_values(self.space, limit=trials)
         if self._grid is not None:
@@ -133,7 +133,7 @@ class Tuning:
         for number, (size, minutes) in enumerate(zip(self.sizes, each, strict=True), 1):
             total += minutes
             yield (
-                f"round {number}: {size} trials, {minutes:.2f} minutes each, "
+                f"round {number}: {size} trial{'s' * (size > 1)}, {minutes:.2f} minutes each, "
                 f"{total:.2f} in total for each"
             )
         yield from (f"searched: {dimension}" for dimension in self.space)

@@ -77,7 +77,7 @@ def test_dry_run_prints_trials_rounds_and_minutes(tmp_path, options, keras_seq_c
         "9 trials in 3 rounds, 27 minutes",
         "round 1: 9 trials, 1.00 minutes each, 1.00 in total for each",
         "round 2: 3 trials, 3.00 minutes each, 4.00 in total for each",
-        "round 3: 1 trials, 9.00 minutes each, 13.00 in total for each",
+        "round 3: 1 trial, 9.00 minutes each, 13.00 in total for each",
     ]
     assert outcome.lines[4] == "searched: training.learning_rate 0.00125..0.02 (log)"
     assert not (tmp_path / "new").exists()

@@ -178,6 +178,16 @@ def test_first_trial_has_the_values_of_the_settings(search):
     }
 
 
+def test_default_choices_fit_the_other_settings(search):
+    """Four heads divide neither a width of 6 nor one of 2."""
+    overrides = {"model.units": 12, "model.num_heads": 4}
+    plan = "\n".join(search(search=(), overrides=overrides).plan())
+    assert "model.units 12,24" in plan
+    overrides = {"model.units": 4, "model.num_heads": 4, "training.batch_tokens": 1}
+    plan = "\n".join(search(search=(), overrides=overrides).plan())
+    assert "model.units 4,8" in plan and "training.batch_tokens 1,2" in plan
+
+
 def test_suggestions_learn_from_the_first_round(search):
     """The sampler tries more values near the best learning rate than chance would."""
     result = search(
