@@ -15,6 +15,7 @@ from keras_seq_cli.augment import back_translate, copy, hallucinate, noise, self
 from keras_seq_cli.average import average
 from keras_seq_cli.classify import classify
 from keras_seq_cli.clean import clean
+from keras_seq_cli.curve import curve
 from keras_seq_cli.demo import demo
 from keras_seq_cli.detect import detect
 from keras_seq_cli.diagnose import diagnose
@@ -38,6 +39,7 @@ from keras_seq_cli.tag import tag
 from keras_seq_cli.train import train
 from keras_seq_cli.transcribe import transcribe
 from keras_seq_cli.translate import translate
+from keras_seq_cli.tune import tune
 from keras_seq_cli.vectors import vectors
 
 app = typer.Typer(
@@ -48,8 +50,9 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 COMMANDS = (
-    train, translate, rerank, generate, reconstruct, interpolate, classify, tag, transcribe, detect,
-    evaluate, report, score, likelihood, diagnose, clean, distill, prepare, average, export,
+    train, tune, curve, translate, rerank, generate, reconstruct, interpolate, classify, tag,
+    transcribe, detect, evaluate, report, score, likelihood, diagnose, clean, distill, prepare,
+    average, export,
     serve, push, pull, demo,
 )  # fmt: skip
 augment = typer.Typer(

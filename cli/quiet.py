@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from keras_seq_cli.optional_imports import without_optional_packages
+from keras_seq.process.optional_packages import without_optional_packages
 
 _LOG_LINE = re.compile(
     rb"[IWE]\d{4} \d\d:\d\d:\d\d[.]|[IWE]0000 00:00:"

@@ -82,6 +82,7 @@ if TYPE_CHECKING:
     from keras_seq import tasks as tasks
     from keras_seq import text as text
     from keras_seq import training as training
+    from keras_seq import tuning as tuning
     from keras_seq import vectors as vectors
     from keras_seq.analysis.diagnosis.diagnosing import diagnose as diagnose
     from keras_seq.analysis.diagnosis.result import Diagnosis as Diagnosis

@@ -67,6 +67,8 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
         {"cleaning", "jobs", "preparation", "run", "scoring", "storage", "text"},
         {"numpy"},
     ),
+    # Optuna is optional. Trainings run in separate processes, which import what they need.
+    "tuning": (PLAIN | {"keras_seq", "preparation", "run", "training"}, {"numpy", "optuna"}),
     # The packages that read recordings are optional.
     "data": ({"storage", "text"}, {"numpy", "soundfile", "soxr"}),
     "backend": ({"process"}, {"keras", "numpy", "tensorflow", "jax", "torch"}),
@@ -148,6 +150,7 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
             "serving",
             "tasks",
             "training",
+            "tuning",
         },
         set(),
     ),
@@ -162,6 +165,7 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
             "serving",
             "serving.http",
             "training",
+            "tuning",
         },
         {"typer", "click", "rich"},
     ),

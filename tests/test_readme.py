@@ -49,6 +49,7 @@ PAGES_WITH_OWN_TESTS = [
         "decoding.md",
         "speech.md",
         "training.md",
+        "tuning.md",
         "vectors.md",
     )
 ]

@@ -25,6 +25,7 @@ PACKAGES = {
     "text": "Text",
     "cleaning": "Cleaning of corpora",
     "augmentation": "More training pairs",
+    "tuning": "Search of settings",
     "vectors": "Word vectors",
     "run": "Runs",
     "settings": "Settings",

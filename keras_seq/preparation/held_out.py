@@ -84,6 +84,11 @@ class HeldOutEnd:
             f"{len(self.pairs):,} of the training {files.unit}s, so scores say little"
         )
 
+    @property
+    def num_lines(self) -> int:
+        """Number of lines that `read` yields."""
+        return self._left
+
     def read(self) -> Iterator[Example]:
         """Reads the lines that are not held out."""
         return itertools.islice(self._files.read(), self._left)

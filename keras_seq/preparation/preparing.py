@@ -21,6 +21,7 @@ from keras_seq.preparation.files import (
 from keras_seq.preparation.held_out import HeldOutEnd, HeldOutText
 from keras_seq.preparation.record import make_record
 from keras_seq.preparation.reporting import EncodingReport, report, report_unknown_labels
+from keras_seq.preparation.share_of_text import first_share, random_share
 from keras_seq.preparation.sharing import SharedText, share_prepared, with_prepared
 from keras_seq.preparation.units import with_units
 from keras_seq.preparation.vocabularies import VocabularyLearner, check_labels, with_learned
@@ -235,7 +236,7 @@ class _Preparation:
             encode: Callable[..., Iterator[Encoded]] = encode_here
             if self.executor is not None and isinstance(encoder, PairEncoder):
                 encode = self.executor.encode
-            for encoded in encode(encoder, self.read()):
+            for encoded in encode(encoder, self._training_text()):
                 losses.add(encoded)
                 yield from encoded.pairs
 
@@ -262,6 +263,17 @@ class _Preparation:
                 f"{join.added:,} training pairs added, each of joined pairs (data.concatenation)"
             )
         losses.report(self.notice)
+
+    def _training_text(self) -> Iterator[Example]:
+        """Yields the part of the training text that `data.share` selects."""
+        data = self.run.settings.data
+        if data.share is None or data.share == 1:
+            return self.read()
+        if not data.packed:
+            return random_share(self.read(), data.share, self.run.settings.seed)
+        held_out = self.held_out
+        lines = held_out.num_lines if isinstance(held_out, HeldOutEnd) else self.counts.pairs
+        return first_share(self.read(), data.share, lines)
 
     def _max_lengths(self) -> tuple[int, int]:
         """Returns the largest numbers of ids of a source and of a target."""

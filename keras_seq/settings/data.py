@@ -71,6 +71,13 @@ class DataSettings(Section):
     )
     max_seconds: float = a_number(30.0, 0.01, 3600, "Maximum duration of a recording, in seconds.")
     bucket_width: int = a_number(1, 1, 10_000, "Width of length buckets, in tokens.")
+    share: float | None = Field(
+        default=None,
+        gt=0,
+        le=1,
+        description="Share of the training text to train on, a random part by the seed; the "
+        "vocabulary and the validation text do not depend on it.",
+    )
     packed: bool = a_choice(
         False, "Pack the lines of `text` into pieces of `max_target_length` tokens."
     )

@@ -9,7 +9,7 @@ from faults.training_process import command, write_corpus
 
 PROGRAM = """
 import gc, importlib, sys
-from keras_seq_cli.optional_imports import OPTIONAL
+from keras_seq.process.optional_packages import OPTIONAL
 from keras_seq_cli.quiet import import_quietly
 
 import_quietly("keras_seq.run.models")

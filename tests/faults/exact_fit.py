@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_seq_cli.optional_imports import without_optional_packages
+from keras_seq.process.optional_packages import without_optional_packages
 
 with without_optional_packages():
     # Otherwise Keras imports packages that this script does not use, which takes seconds.
