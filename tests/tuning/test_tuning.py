@@ -252,12 +252,20 @@ def test_losses_of_different_vocabularies_are_not_compared(search):
         search(search=["tokenizer.size=500,600"], overrides={"training.monitor": "loss"})
 
 
+# Either value of each search fits the settings, but only one combination of them fits together.
+ODD = {"model.units": 8, "model.num_heads": 4}
+
+
 def test_wrong_limits_are_one_line(search):
     for arguments, message in (
         ({"minutes": 0}, "--minutes: received 0, expected a number above 0"),
         ({"minutes": float("nan")}, "--minutes: received nan, expected a number above 0"),
         ({"trials": 1}, "--trials: received 1, expected 2 to 1000"),
         ({"overrides": {"training.max_minutes": 3}}, "training.max_minutes: received 3, expected"),
+        (
+            {"search": ["model.num_heads=4,8", "model.units=8,4"], "overrides": ODD},
+            "fewer than two",
+        ),
         ({"search": [RATES, RATES]}, "--search training.learning_rate: received twice"),
     ):
         with pytest.raises(SettingsError, match=message):
