@@ -40,8 +40,8 @@ def main() -> int:
         return _report(error, 2)
     # Import Keras only after the threads are configured.
     with without_optional_packages():
+        from keras_seq.process.memory import is_out_of_memory
         from keras_seq.training import TrainingError, train
-        from keras_seq.training.errors import is_out_of_memory
 
     try:
         train(run.settings, run, notice=notice)
