@@ -252,8 +252,8 @@ def test_losses_of_different_vocabularies_are_not_compared(search):
         search(search=["tokenizer.size=500,600"], overrides={"training.monitor": "loss"})
 
 
-# Either value of each search fits the settings, but only one combination of them fits together.
-ODD = {"model.units": 8, "model.num_heads": 4}
+# Each value of the search with these settings is possible by itself, but no combination is.
+ODD = {"model.units": 24, "model.num_heads": 1}
 
 
 def test_wrong_limits_are_one_line(search):
@@ -263,7 +263,7 @@ def test_wrong_limits_are_one_line(search):
         ({"trials": 1}, "--trials: received 1, expected 2 to 1000"),
         ({"overrides": {"training.max_minutes": 3}}, "training.max_minutes: received 3, expected"),
         (
-            {"search": ["model.num_heads=4,8", "model.units=8,4"], "overrides": ODD},
+            {"search": ["model.num_heads=8,12", "model.units=10,22"], "overrides": ODD},
             "fewer than two",
         ),
         ({"search": [RATES, RATES]}, "--search training.learning_rate: received twice"),
