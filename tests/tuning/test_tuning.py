@@ -128,7 +128,12 @@ def test_trial_that_fails_is_a_row_and_leaves_its_time_to_the_others(search):
     ]
     # 22 of 27 minutes are left after the first round: 11 for each of two rounds.
     assert known.calls[-1] == ("09", pytest.approx(1 + 11 / 3 + 11, abs=1e-3))
-    codes.update({f"{number:02}": 4 for number in range(1, 10)})
+    # Failed trials do not continue, even if places are left in the next round.
+    codes.update({f"{number:02}": 4 for number in range(1, 9)})
+    known.calls.clear()
+    search(train, name="one").run()
+    assert [name for name, _ in known.calls] == ["09", "09", "09"]
+    codes["09"] = 4
     with pytest.raises(InputError, match="all 9 trials failed; the first: why"):
         search(train, name="failing").run()
 
