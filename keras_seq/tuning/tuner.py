@@ -124,9 +124,7 @@ class Tuning:
         if self._grid is not None:
             self._grid = [values for values in self._grid if self._settings.is_valid(values)]
             if len(self._grid) < 2:
-                raise SettingsError(
-                    "--search: fewer than two combinations of the values fit together"
-                )
+                raise SettingsError("--search: fewer than two combinations of values are possible")
         self.sizes = round_sizes(trials if self._grid is None else len(self._grid))
 
     def plan(self) -> Iterator[str]:

@@ -128,7 +128,12 @@ def test_trial_that_fails_is_a_row_and_leaves_its_time_to_the_others(search):
     ]
     # 22 of 27 minutes are left after the first round: 11 for each of two rounds.
     assert known.calls[-1] == ("09", pytest.approx(1 + 11 / 3 + 11, abs=1e-3))
-    codes.update({f"{number:02}": 4 for number in range(1, 10)})
+    # Failed trials do not continue, even if places are left in the next round.
+    codes.update({f"{number:02}": 4 for number in range(1, 9)})
+    known.calls.clear()
+    search(train, name="one").run()
+    assert known.calls == [("09", 1.0), ("09", 14.0), ("09", 27.0)]
+    codes["09"] = 4
     with pytest.raises(InputError, match="all 9 trials failed; the first: why"):
         search(train, name="failing").run()
 
@@ -252,8 +257,8 @@ def test_losses_of_different_vocabularies_are_not_compared(search):
         search(search=["tokenizer.size=500,600"], overrides={"training.monitor": "loss"})
 
 
-# Either value of each search fits the settings, but only one combination of them fits together.
-ODD = {"model.units": 8, "model.num_heads": 4}
+# Each value of the search with these settings is possible by itself, but no combination is.
+ODD = {"model.units": 24, "model.num_heads": 1}
 
 
 def test_wrong_limits_are_one_line(search):
@@ -263,7 +268,7 @@ def test_wrong_limits_are_one_line(search):
         ({"trials": 1}, "--trials: received 1, expected 2 to 1000"),
         ({"overrides": {"training.max_minutes": 3}}, "training.max_minutes: received 3, expected"),
         (
-            {"search": ["model.num_heads=4,8", "model.units=8,4"], "overrides": ODD},
+            {"search": ["model.num_heads=8,12", "model.units=10,22"], "overrides": ODD},
             "fewer than two",
         ),
         ({"search": [RATES, RATES]}, "--search training.learning_rate: received twice"),
