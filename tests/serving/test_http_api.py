@@ -98,7 +98,7 @@ def test_megabyte_text_is_answered_and_oversized_body_gets_413(served):
     host, port = urlsplit(served.url).hostname, urlsplit(served.url).port
     with socket.create_connection((host, port), 10) as connection:
         connection.sendall(
-            b"POST /v1/models/ende:predict HTTP/1.1\r\nHost: x\r\n"
+            b"POST /v1/models/ende:predict HTTP/1.1\r\nHost: localhost\r\n"
             b"Expect: 100-continue\r\nContent-Length: 99999999\r\n\r\n"
         )
         assert connection.recv(100).startswith(b"HTTP/1.1 413 ")
