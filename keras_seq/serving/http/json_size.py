@@ -10,7 +10,9 @@ import numpy as np
 from keras_seq.serving.http.errors import RequestError
 from keras_seq.serving.http.limits import Limits
 
-_QUOTE, _COMMA, _OPENING, _CLOSING = ord('"'), ord(","), b"[{", b"]}"
+_QUOTE, _COMMA = ord('"'), ord(",")
+# This bit is the only difference between `[` and `{`, and between `]` and `}`.
+_BRACE_BIT = ord("[") ^ ord("{")
 
 
 def check_json_size(body: bytes, limits: Limits) -> None:
@@ -23,7 +25,8 @@ def check_json_size(body: bytes, limits: Limits) -> None:
     if lists <= min(limits.depth, limits.lists) and body.count(b",") + lists < limits.values:
         return
     characters = _outside_strings(body)
-    opening, closing = np.isin(characters, list(_OPENING)), np.isin(characters, list(_CLOSING))
+    braces = characters | _BRACE_BIT
+    opening, closing = braces == ord("{"), braces == ord("}")
     lists = int(np.count_nonzero(opening))
     if lists > limits.lists:
         raise RequestError(
