@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import threading
 import time
 
 import pytest
@@ -9,6 +10,7 @@ from http_in_process import in_process, post_request, read_all
 from hypothesis import given
 from hypothesis import strategies as st
 
+from keras_seq.serving.http.bodies import Bodies
 from keras_seq.serving.http.errors import RequestError
 from keras_seq.serving.http.json_size import check_json_size
 from keras_seq.serving.http.limits import Limits
@@ -23,17 +25,18 @@ def head(size, *lines):
 def test_bodies_that_are_too_large_together_get_503_and_small_ones_are_still_answered():
     async def check():
         async with in_process(total_body_bytes=400_000, small_body_bytes=1000) as served:
-            # Two unfinished bodies take 240,000 of the 300,000 bytes for large bodies.
+            # Two unfinished bodies take all of the 300,000 bytes for large bodies.
             held = [await served.connect() for _ in range(2)]
             for _, writer in held:
-                writer.write(head(130_000) + b" " * 120_000)
-            await asyncio.sleep(0.1)
+                writer.write(head(160_000) + b" " * 150_000)
+            await asyncio.sleep(0.2)
             status, answer = await served.post({"instances": ["a" * 100_000]})
             assert status == 503 and b"retry-after: 1\r\n" in answer
             assert answer.endswith(b'{"error":"too many requests with large bodies"}')
             assert (await served.post({"instances": ["a"]}))[0] == 200
             # Bodies that end or break off no longer count.
             held[0][1].close()
+            await asyncio.sleep(0.2)
             body = json.dumps({"instances": ["a"]}).encode()
             held[1][1].write(body + b" " * (10_000 - len(body)))
             assert (await held[1][0].readline()).startswith(b"HTTP/1.1 200 ")
@@ -124,6 +127,18 @@ def test_other_requests_are_answered_while_large_bodies_are_parsed():
             return longest
 
     assert asyncio.run(check()) < 2
+
+
+def test_large_bodies_are_parsed_by_one_thread_of_their_own():
+    async def check():
+        bodies = Bodies(Limits())
+        assert await bodies.parse(100, threading.current_thread) is threading.main_thread()
+        threads = await asyncio.gather(
+            *(bodies.parse(100_000, threading.current_thread) for _ in range(3))
+        )
+        assert len(set(threads)) == 1 and threads[0] is not threading.main_thread()
+
+    asyncio.run(check())
 
 
 def test_large_and_small_bodies_have_the_same_answers():
