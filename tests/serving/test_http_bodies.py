@@ -73,7 +73,7 @@ def test_slow_body_gets_408():
 
 def test_stop_cuts_a_body_that_trickles_in_without_a_traceback(capfd):
     async def check():
-        async with in_process(stop_body_seconds=0.3) as served:
+        async with in_process(stop_client_seconds=0.3) as served:
             reader, writer = await served.connect()
             writer.write(head(1000))
             finishing, finishing_writer = await served.connect()
@@ -97,7 +97,7 @@ def test_stop_cuts_a_body_that_trickles_in_without_a_traceback(capfd):
 
 def test_request_that_outlasts_the_stop_gets_503_without_a_traceback(capfd):
     async def check():
-        async with in_process(stop_body_seconds=60, stop_seconds=1) as served:
+        async with in_process(stop_client_seconds=60, stop_seconds=1) as served:
             reader, writer = await served.connect()
             writer.write(head(1000))
             await asyncio.sleep(0.1)

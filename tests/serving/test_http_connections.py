@@ -108,26 +108,40 @@ def test_body_that_trickles_in_after_the_response_is_cut():
     asyncio.run(check())
 
 
+async def unread_response(served):
+    """Returns the connection of a client that does not read a large response."""
+    _, writer = await served.connect()
+    writer.write(post_request({"instances": ["a" * 7_000_000]}))
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        for connection in served.server.server_state.connections:
+            if connection.transport.get_write_buffer_size():
+                return connection
+        await asyncio.sleep(0.01)
+    raise TimeoutError
+
+
 def test_client_that_does_not_read_its_response_is_cut():
     async def check():
         async with in_process(write_seconds=0.3, header_seconds=0.4) as served:
-            _, writer = await served.connect()
-            writer.write(post_request({"instances": ["a" * 7_000_000]}))
-            deadline = time.monotonic() + 10
-            while not (
-                connections := [
-                    c
-                    for c in served.server.server_state.connections
-                    if c.transport.get_write_buffer_size()
-                ]
-            ):
-                assert time.monotonic() < deadline
-                await asyncio.sleep(0.01)
+            connection = await unread_response(served)
             await asyncio.sleep(1)
-            assert connections[0] not in served.server.server_state.connections
-            writer.close()
+            assert connection not in served.server.server_state.connections
 
     asyncio.run(check())
+
+
+def test_client_that_does_not_read_its_response_does_not_delay_the_stop(capfd):
+    async def check():
+        async with in_process(stop_client_seconds=0.3, header_seconds=0.4) as served:
+            await unread_response(served)
+            start = time.monotonic()
+            served.server.should_exit = True
+            await served.running
+            assert time.monotonic() - start < 5
+
+    asyncio.run(check())
+    assert capfd.readouterr().err == ""
 
 
 def test_invalid_chunks_after_the_response_do_not_reach_the_log(capfd):

@@ -49,7 +49,7 @@ class Bodies:
     def stop(self) -> None:
         """Leaves a few seconds to the bodies that still arrive, because the server stops."""
         self._stopping = True
-        latest = asyncio.get_running_loop().time() + self._limits.stop_body_seconds
+        latest = asyncio.get_running_loop().time() + self._limits.stop_client_seconds
         for timeout in self._receiving:
             when = timeout.when()
             if not timeout.expired() and when is not None and when > latest:
@@ -91,7 +91,7 @@ class Bodies:
     async def _receive_in_time(self, request: Request, body: _Body) -> None:
         limits = self._limits
         timeout = asyncio.timeout(
-            limits.stop_body_seconds if self._stopping else limits.body_seconds
+            limits.stop_client_seconds if self._stopping else limits.body_seconds
         )
         try:
             async with timeout:

@@ -65,6 +65,7 @@ class LimitedProtocol(H11Protocol):
     # What the connection waits for, and since when.
     _waits_for: tuple[float | None, object] = (None, None)
     _since = 0.0
+    _stopping = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -76,6 +77,10 @@ class LimitedProtocol(H11Protocol):
             )
             transport.write(_TOO_MANY)
             transport.close()
+
+    def shutdown(self) -> None:
+        self._stopping = True
+        super().shutdown()
 
     def send_400_response(self, msg: str) -> None:
         # Uvicorn's method raises an exception if the body of an answered request is invalid.
@@ -96,7 +101,8 @@ class LimitedProtocol(H11Protocol):
     def _allowed_seconds(self) -> float | None:
         """Returns how long the client may take for its next step, or None without a limit here."""
         if self.transport.get_write_buffer_size():
-            return self.limits.write_seconds
+            limits = self.limits
+            return limits.stop_client_seconds if self._stopping else limits.write_seconds
         if self.cycle is not None and not self.cycle.response_complete:
             # The application receives the body, with its own limit, or computes the response.
             return None

@@ -33,7 +33,7 @@ class Limits:
             one request per minute.
         body_seconds: Time for a body.
         write_seconds: Time in which the client must read a response.
-        stop_body_seconds: Time for a body after the stop signal.
+        stop_client_seconds: Time for a body, and for reading a response, after the stop signal.
         stop_seconds: Time between the stop signal and the end of the server.
         body_bytes: Size of a body: enough for 1 MB of text in which every character is escaped.
         total_body_bytes: Size of all bodies that are received, parsed and answered at a time.
@@ -49,7 +49,7 @@ class Limits:
     idle_seconds: int = 75
     body_seconds: float = 60.0
     write_seconds: float = 60.0
-    stop_body_seconds: float = 5.0
+    stop_client_seconds: float = 5.0
     stop_seconds: int = 30
     body_bytes: int = 8 * 2**20
     total_body_bytes: int = 64 * 2**20
