@@ -42,6 +42,21 @@ def serve(
         int | None,
         typer.Option(min=1, max=256, help="Number of parallel batches; by default one per core."),
     ] = None,
+    allowed_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Further name that clients may call this server by, without a port; repeatable. "
+            "On 127.0.0.1, only localhost, 127.0.0.1 and [::1] are allowed by default."
+        ),
+    ] = None,
+    max_connections: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Maximum number of open connections; with more, the server answers 503. By "
+            "default, it follows from the limit on open files.",
+        ),
+    ] = None,
     trust: Trust = False,
 ) -> None:
     """Serve a SavedModel with TensorFlow Serving's REST API and a demo page.
@@ -62,6 +77,8 @@ def serve(
             queue_size=queue_size,
             threads=threads,
             trust=trust,
+            allowed_hosts=tuple(allowed_host or ()),
+            max_connections=max_connections,
         ),
         notice,
     )

@@ -1,8 +1,8 @@
 # Serves an export with `keras-seq serve`. In the root of the repository:
 #
 #   docker build -f docker/serve.Dockerfile -t keras-seq-serve .
-#   docker run --rm -p 8501:8501 -v "$PWD"/served/dates:/models/dates:ro keras-seq-serve \
-#     /models/dates
+#   docker run --rm -p 127.0.0.1:8501:8501 -v "$PWD"/served/dates:/models/dates:ro keras-seq-serve \
+#     /models/dates --allowed-host localhost
 FROM python:3.13-slim-bookworm
 
 RUN useradd --uid 1000 keras-seq

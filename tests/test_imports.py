@@ -135,7 +135,8 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     # A server needs only the exported graph: no Keras and no run directory.
     "serving.http": (
         {"data", "process", "serving.graph_file", "storage", "text"},
-        {"numpy", "prometheus_client", "starlette", "tensorflow", "tensorflow_text", "uvicorn"},
+        {"numpy", "prometheus_client", "tensorflow", "tensorflow_text"}
+        | {"h11", "starlette", "uvicorn"},
     ),
     # The lazily imported public names, and `python -m keras_seq`.
     "keras_seq": (

@@ -44,7 +44,7 @@ tensorflow_model_server --port=8500 --rest_api_port=8501 --model_name={shell_nam
 or with its Docker image:
 
 ```bash
-docker run --rm -p 8500:8500 -p 8501:8501 -e MODEL_NAME={shell_name} \\
+docker run --rm -p 127.0.0.1:8500:8500 -p 127.0.0.1:8501:8501 -e MODEL_NAME={shell_name} \\
     -v {shell_path}:{shell_mount}:ro tensorflow/serving:{release} \\
     --enable_batching --batching_parameters_file={shell_mount}/serving/batching.txt
 ```

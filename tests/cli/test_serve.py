@@ -38,6 +38,9 @@ def test_serve_reports_unusable_arguments_in_one_line(keras_seq_command, tmp_pat
             ([base, "--queue-size", "0"], "--queue-size"),
             ([base, "--batch-delay-ms", "-1"], "--batch-delay-ms"),
             ([base, "--threads", "0"], "--threads"),
+            ([base, "--max-connections", "0"], "--max-connections"),
+            ([base, "--max-connections", "99999"], "--max-connections: received 99,999, expected"),
+            ([base, "--allowed-host", "a:80"], "--allowed-host: received 'a:80', expected a name"),
         ):
             outcome = keras_seq_command("serve", *arguments)
             assert (outcome.code, outcome.out) == (2, b""), arguments

@@ -98,7 +98,7 @@ def test_megabyte_text_is_answered_and_oversized_body_gets_413(served):
     host, port = urlsplit(served.url).hostname, urlsplit(served.url).port
     with socket.create_connection((host, port), 10) as connection:
         connection.sendall(
-            b"POST /v1/models/ende:predict HTTP/1.1\r\nHost: x\r\n"
+            b"POST /v1/models/ende:predict HTTP/1.1\r\nHost: localhost\r\n"
             b"Expect: 100-continue\r\nContent-Length: 99999999\r\n\r\n"
         )
         assert connection.recv(100).startswith(b"HTTP/1.1 413 ")
@@ -111,7 +111,8 @@ def test_megabyte_text_is_answered_and_oversized_body_gets_413(served):
         (b"", "empty"),
         (b"{", "JSON Parse error"),
         (b'{"instances": ["\xff"]}', "invalid UTF-8"),
-        (b"[" * MEGABYTE, "nested too deep"),
+        (b"[" * 1000, "nested too deep"),
+        (b"[" * MEGABYTE, "1,048,576 lists and objects, at most 100,000"),
         ({"instances": [1]}, "not of expected type: string"),
         ({"instances": []}, "No values"),
         ({"instances": [["a"], "b"]}, "nested deeper"),

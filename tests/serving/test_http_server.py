@@ -90,7 +90,7 @@ def test_disconnect_drops_queued_rows_and_shutdown_answers_pending_ones(base):
         address = urlsplit(served.url).hostname, urlsplit(served.url).port
         with socket.create_connection(address, 10) as connection:
             connection.sendall(
-                b"POST /v1/models/ende:predict HTTP/1.1\r\nHost: x\r\n"
+                b"POST /v1/models/ende:predict HTTP/1.1\r\nHost: localhost\r\n"
                 b"Content-Length: %d\r\n\r\n%s" % (len(body), body)
             )
             wait_for_queue(served, 19)

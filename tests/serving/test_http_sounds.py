@@ -93,3 +93,12 @@ def test_a_recording_above_the_limit_is_not_decoded(served):
     # Silence compresses to a few hundred bytes a minute.
     long = audio(np.zeros(11 * 60 * 1000), 1000, "FLAC")
     assert served.predict([{"audio": long}]) == [{"text": "0", "score": 0.0}]
+
+
+def test_recordings_that_are_too_long_together_are_refused_before_they_are_padded(served):
+    # 9 minutes and 100 short recordings: a row of 9 minutes for each of them.
+    rows = [{"audio": audio(np.zeros(seconds * RATE), RATE, "FLAC")} for seconds in (540, 1)]
+    code, message = served.refused(json.dumps({"instances": [rows[0], *[rows[1]] * 100]}).encode())
+    assert code == 400
+    assert message.startswith("101 recordings of up to 540 s in one request, at most 600 s")
+    assert len(served.predict([rows[1]] * 100)) == 100

@@ -8,6 +8,7 @@ import pytest
 
 from keras_seq.serving.graph_file.signatures import Signature, TensorInfo
 from keras_seq.serving.http.errors import RequestError
+from keras_seq.serving.http.limits import Limits
 from keras_seq.serving.http.tensors import (
     parse_body,
     read_inputs,
@@ -29,7 +30,7 @@ THREE = Signature(
 
 
 def read(document, signature):
-    return read_inputs(parse_body(json.dumps(document).encode()), signature)
+    return read_inputs(parse_body(json.dumps(document).encode(), Limits()), signature)
 
 
 def refused(document, signature=TEXT):
@@ -108,12 +109,12 @@ def test_empty_columns_give_an_empty_batch():
 )
 def test_body_that_is_not_a_json_object_raises_request_error(body, words):
     with pytest.raises(RequestError, match=words) as caught:
-        parse_body(body)
+        parse_body(body, Limits())
     assert len(str(caught.value)) < 300
 
 
 def test_byte_order_mark_before_the_body_is_ignored():
-    assert parse_body(b'\xef\xbb\xbf{"a": 1}') == {"a": 1}
+    assert parse_body(b'\xef\xbb\xbf{"a": 1}', Limits()) == {"a": 1}
 
 
 def test_input_that_does_not_fit_the_signature_raises_request_error():
@@ -153,7 +154,8 @@ def test_input_that_does_not_fit_the_signature_raises_request_error():
 
 def test_nan_and_infinity_are_read_and_written():
     signature = Signature({"x": TensorInfo("DT_FLOAT", (None,))}, {})
-    inputs, _ = read_inputs(parse_body(b'{"inputs": [NaN, Infinity, -Infinity]}'), signature)
+    body = b'{"inputs": [NaN, Infinity, -Infinity]}'
+    inputs, _ = read_inputs(parse_body(body, Limits()), signature)
     assert write_outputs({"y": inputs["x"]}, False) == b'{"outputs": [NaN, Infinity, -Infinity]}'
 
 

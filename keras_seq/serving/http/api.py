@@ -11,8 +11,9 @@ import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -22,19 +23,20 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from keras_seq.serving.http import sounds, tensors
 from keras_seq.serving.http.batching import Batcher
-from keras_seq.serving.http.errors import RequestError
+from keras_seq.serving.http.bodies import Bodies
+from keras_seq.serving.http.errors import RequestError, error_response, stopping_error
+from keras_seq.serving.http.guard import RequestGuard
+from keras_seq.serving.http.limits import Limits
 from keras_seq.serving.http.metrics import CONTENT_TYPE, Metrics
-from keras_seq.serving.http.model import LoadedModel
 from keras_seq.serving.http.page import PAGE_HEADERS, page
-from keras_seq.serving.http.watcher import ModelWatcher
+
+if TYPE_CHECKING:
+    from keras_seq.serving.http.model import LoadedModel
+    from keras_seq.serving.http.watcher import ModelWatcher
 
 _MODEL_PATH = r"/v1/models/([^/:]+)(?:/versions/(\d+)|/labels/([^/:]+))?"
 _PREDICT = re.compile(rf"{_MODEL_PATH}:(classify|regress|predict)")
 _STATUS = re.compile(rf"{_MODEL_PATH}(/metadata)?")
-# Some clients read no response until they have sent the whole body. So the server reads and
-# discards a body that exceeds the limit, up to this factor times the limit.
-_DISCARD_FACTOR = 4
-_BODY_SECONDS = 60.0
 # Metrics label of each path. Labels for arbitrary paths would let clients exhaust the memory.
 _ENDPOINTS = {"/": "page", "/health": "health", "/ready": "ready", "/metrics": "metrics"}
 # The inputs of a signature that takes recordings.
@@ -48,15 +50,17 @@ class Api:
     """The HTTP application of the server.
 
     Status codes and error messages follow https://www.tensorflow.org/tfx/serving/api_rest.
-    `max_body` is the maximum size of a request body in bytes. `ready` returns True while the server
-    accepts new requests.
+    `hosts` is a result of `allowed_hosts`. `ready` returns True while the server accepts new
+    requests.
     """
 
     name: str
     watcher: ModelWatcher
     batcher: Batcher
     metrics: Metrics
-    max_body: int
+    bodies: Bodies
+    limits: Limits
+    hosts: frozenset[str] | None
     ready: Callable[[], bool]
 
     def app(self) -> ASGIApp:
@@ -68,9 +72,8 @@ class Api:
             Route("/v1/{rest:path}", self._rest, methods=["GET", "POST"]),
         ]
         handlers: dict[Any, Any] = {HTTPException: _http_error, Exception: _internal_error}
-        return _MetricsMiddleware(
-            Starlette(routes=routes, exception_handlers=handlers), self.metrics
-        )
+        app = Starlette(routes=routes, exception_handlers=handlers)
+        return _MetricsMiddleware(RequestGuard(app, self.hosts), self.metrics)
 
     async def _page(self, request: Request) -> Response:
         return Response(page(self.name), media_type="text/html", headers=PAGE_HEADERS)
@@ -97,12 +100,10 @@ class Api:
                     return self._metadata(self._model(name, version, label))
                 return self._states(name, version, label)
         except RequestError as error:
-            return _error(str(error), error.code, error.headers)
-        except TimeoutError:
-            return _error("the body did not arrive in time", 408, {"Connection": "close"})
+            return error_response(str(error), error.code, error.headers)
         except ClientDisconnect:
             return Response(status_code=_CLIENT_GONE)
-        return _error(f"Malformed request: {request.method} {path[:200]}", 400)
+        return error_response(f"Malformed request: {request.method} {path[:200]}", 400)
 
     def _model(self, name: str, version: str | None, label: str | None) -> LoadedModel:
         if name != self.name:
@@ -124,9 +125,31 @@ class Api:
                 f"Expected {verb.lower()} signature method_name to be "
                 f"tensorflow/serving/{verb.lower()}. Was: tensorflow/serving/predict"
             )
-        body = await self._body(request)
-        model = self._model(name, version, label)
-        document = tensors.parse_body(body)
+        async with self.bodies.receive(request) as body:
+            model = self._model(name, version, label)
+            # Keep the model loaded, even if a newer version replaces it before the run starts.
+            model.hold()
+            try:
+                inputs, by_row, signature_name = await self._inputs(model, body)
+                del body
+                run = self.batcher.run(model, signature_name, inputs)
+                outputs = await _unless_gone(request, run)
+            finally:
+                model.release()
+        if outputs is None:
+            return Response(status_code=_CLIENT_GONE)
+        return Response(
+            tensors.write_outputs(outputs, by_row),
+            media_type="application/json",
+            headers={"Model-Version": str(model.version)},
+        )
+
+    async def _inputs(
+        self, model: LoadedModel, body: bytes
+    ) -> tuple[dict[str, np.ndarray], bool, str]:
+        """Returns the inputs of a request, True if they are rows, and the name of the signature."""
+        size, parse = len(body), self.bodies.parse
+        document = await parse(size, tensors.parse_body, body, self.limits)
         signature_name = tensors.signature_name(document)
         signature = model.signatures.get(signature_name)
         if signature is None:
@@ -138,47 +161,9 @@ class Api:
             # Decoding takes long and must not block other requests.
             inputs, by_row = await asyncio.to_thread(sounds.read_audio, document, model.sample_rate)
         else:
-            inputs, by_row = tensors.read_inputs(document, signature)
+            inputs, by_row = await parse(size, tensors.read_inputs, document, signature)
             model.check_languages(inputs)
-        # Keep the model loaded, even if a newer version replaces the model before the run starts.
-        model.hold()
-        try:
-            outputs = await _unless_gone(request, self.batcher.run(model, signature_name, inputs))
-        finally:
-            model.release()
-        if outputs is None:
-            return Response(status_code=_CLIENT_GONE)
-        return Response(
-            tensors.write_outputs(outputs, by_row),
-            media_type="application/json",
-            headers={"Model-Version": str(model.version)},
-        )
-
-    async def _body(self, request: Request) -> bytes:
-        encoding = request.headers.get("content-encoding", "identity")
-        if encoding.lower() != "identity":
-            raise RequestError(f"Content-Encoding {encoding[:40]!r} is not understood", 415)
-        # A client that sends Expect: 100-continue gets the error before it sends the body.
-        declared = request.headers.get("content-length", "0")
-        expects_continue = "100-continue" in request.headers.get("expect", "").lower()
-        if expects_continue and declared.isdecimal() and int(declared) > self.max_body:
-            raise self._too_large()
-        chunks, size = [], 0
-        async with asyncio.timeout(_BODY_SECONDS):
-            async for chunk in request.stream():
-                size += len(chunk)
-                if size <= self.max_body:
-                    chunks.append(chunk)
-                elif size > _DISCARD_FACTOR * self.max_body:
-                    break
-                else:
-                    chunks.clear()
-        if size > self.max_body:
-            raise self._too_large()
-        return b"".join(chunks)
-
-    def _too_large(self) -> RequestError:
-        return RequestError(f"the body is larger than {self.max_body:,} bytes", 413)
+        return inputs, by_row, signature_name
 
     def _states(self, name: str, version: str | None, label: str | None) -> Response:
         if name != self.name:
@@ -215,21 +200,15 @@ def _number(digits: str) -> int:
     return int(digits)
 
 
-def _error(message: str, code: int, headers: dict[str, str] | None = None) -> Response:
-    # A name from the path may contain unpaired surrogates.
-    text = message.encode("utf-8", "replace").decode()
-    return JSONResponse({"error": text}, code, headers)
-
-
 async def _http_error(request: Request, error: HTTPException) -> Response:
     if error.status_code == 404:
-        return _error("Not found; the API begins with /v1/models/", 404)
+        return error_response("Not found; the API begins with /v1/models/", 404)
     headers = dict(error.headers) if error.headers else None
-    return _error(error.detail, error.status_code, headers)
+    return error_response(error.detail, error.status_code, headers)
 
 
 async def _internal_error(request: Request, error: Exception) -> Response:
-    return _error("internal error; see the log of the server", 500)
+    return error_response("internal error; see the log of the server", 500)
 
 
 async def _unless_gone(request: Request, work: Any) -> Any:
@@ -269,6 +248,12 @@ class _MetricsMiddleware:
 
         try:
             await self._app(scope, receive, send_and_record)
+        except asyncio.CancelledError:
+            # The time for open requests is over, because the server stops.
+            if code == 0:
+                error = stopping_error()
+                response = error_response(str(error), error.code, error.headers)
+                await response(scope, receive, send_and_record)
         except Exception as error:
             # The exception ends here, because Starlette has already sent the error response.
             where = traceback.extract_tb(error.__traceback__)[-1]

@@ -22,7 +22,12 @@ _ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 class Metrics:
     """Counters and histograms of the server, in a separate registry."""
 
-    def __init__(self, version: Callable[[], int], waiting_rows: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        version: Callable[[], int],
+        waiting_rows: Callable[[], int],
+        connections: Callable[[], int],
+    ) -> None:
         self._registry = registry = CollectorRegistry()
 
         def histogram(name: str, text: str, buckets: Sequence[float]) -> Histogram:
@@ -40,6 +45,7 @@ class Metrics:
         for name, text, value in (
             ("queue_rows", "Rows in the queue.", waiting_rows),
             ("model_version", "The served version.", version),
+            ("connections", "Open connections.", connections),
         ):
             Gauge(f"keras_seq_{name}", text, registry=registry).set_function(value)
         # Add memory, CPU time and open files of the process, and the version of Python.

@@ -10,12 +10,15 @@ import signal
 import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from keras_seq.process.open_files import raise_open_file_limit
 from keras_seq.process.signals import raise_outside_libraries
 from keras_seq.process.threads import usable_cores
+from keras_seq.serving.http.hosts import allowed_hosts
+from keras_seq.serving.http.limits import MAX_OPEN_FILES, Limits, connection_limit
 from keras_seq.serving.http.versions import newest_version
 from keras_seq.storage import reason
 from keras_seq.text import InputError
@@ -26,15 +29,14 @@ if TYPE_CHECKING:
 _POLL_SECONDS = 1.0
 # Default limit of parallel batches, because each batch takes memory.
 _MAX_THREADS = 16
-# Maximum bytes of a request body: enough for 1 MB of text in which every character is escaped.
-MAX_BODY = 8 * 2**20
 
 
 @dataclass(frozen=True)
 class Options:
     """Options of `keras-seq serve`. `base` is the directory that contains the versions.
 
-    `stop_seconds` is the maximum time between the stop signal and the exit of the server.
+    `max_connections` replaces `limits.connections`. If it is None, the number follows from the
+    system's limit on open files.
     """
 
     base: Path
@@ -46,7 +48,9 @@ class Options:
     queue_size: int = 256
     threads: int | None = None
     trust: bool = False
-    stop_seconds: int = 30
+    allowed_hosts: tuple[str, ...] = ()
+    max_connections: int | None = None
+    limits: Limits = field(default_factory=Limits)
 
 
 class Server:
@@ -62,7 +66,17 @@ class Server:
         _check_extra()
         self._version, self._path = newest_version(options.base)
         self.name = _model_name(options)
+        open_files = raise_open_file_limit(MAX_OPEN_FILES)
+        connections = connection_limit(open_files, options.max_connections)
+        self._limits = replace(options.limits, connections=connections)
         self._socket = _listener(options.host, options.port)
+        try:
+            self._hosts = allowed_hosts(
+                options.host, self._socket.getsockname()[0], options.allowed_hosts
+            )
+        except InputError:
+            self._socket.close()
+            raise
 
     @property
     def url(self) -> str:
@@ -100,6 +114,7 @@ class Server:
     async def _serve(self, watcher: ModelWatcher, threads: int) -> int:
         from keras_seq.serving.http.api import Api
         from keras_seq.serving.http.batching import Batcher
+        from keras_seq.serving.http.bodies import Bodies
         from keras_seq.serving.http.graceful import GracefulServer
         from keras_seq.serving.http.metrics import Metrics
 
@@ -111,21 +126,30 @@ class Server:
             threads=threads,
             observe=lambda rows, seconds: metrics.batch(rows, seconds),
         )
-        metrics = Metrics(lambda: watcher.current.version, lambda: batcher.waiting_rows)
+        metrics = Metrics(
+            lambda: watcher.current.version,
+            lambda: batcher.waiting_rows,
+            lambda: server.num_connections,
+        )
+        bodies = Bodies(self._limits)
         api = Api(
             name=self.name,
             watcher=watcher,
             batcher=batcher,
             metrics=metrics,
-            max_body=MAX_BODY,
+            bodies=bodies,
+            limits=self._limits,
+            hosts=self._hosts,
             ready=lambda: not server.should_exit,
         )
         server = GracefulServer(
             api.app(),
-            options.stop_seconds,
-            lambda: self._notice(
+            self._limits,
+            listening=lambda: self._notice(
                 f"serving {self.name}, version {self._version}, at {self.url} (Ctrl-C stops)"
             ),
+            stopping=bodies.stop,
+            notice=self._notice,
         )
         async with _background(watcher.watch(_POLL_SECONDS)):
             await server.serve(sockets=[self._socket])

@@ -13,7 +13,8 @@ from keras_seq.serving.http.errors import RequestError
 from keras_seq.serving.http.tensors import decode_base64, is_base64
 from keras_seq.text import InputError
 
-# The longest recording that is decoded. A compressed file of a few bytes may hold hours.
+# The longest recording that is decoded, and the longest sum of the recordings of a request after
+# they are padded to the same length. A compressed file of a few bytes may hold hours.
 MAX_SECONDS = 600
 _NAME = "audio"
 
@@ -50,7 +51,17 @@ def read_audio(
         if set(inputs) != {_NAME} or not isinstance(inputs[_NAME], list):
             raise RequestError(f"Expecting a list {_NAME!r} alone in 'inputs'")
         values = inputs[_NAME]
-    sounds = [_decoded(value, f"{_NAME} {i}", sample_rate) for i, value in enumerate(values)]
+    sounds: list[np.ndarray] = []
+    longest = 0
+    for i, value in enumerate(values):
+        sounds.append(_decoded(value, f"{_NAME} {i}", sample_rate))
+        longest = max(longest, len(sounds[-1]))
+        # Count the padding of all recordings, before the next one takes memory.
+        if longest * len(values) > MAX_SECONDS * sample_rate and len(values) > 1:
+            raise RequestError(
+                f"{len(values)} recordings of up to {longest / sample_rate:.0f} s in one request, "
+                f"at most {MAX_SECONDS} s together, padded to the longest; split the request"
+            )
     lengths = np.array([len(sound) for sound in sounds], np.int32)
     # The server cannot join rows without a number.
     samples = np.zeros((len(sounds), max(1, lengths.max(initial=0))), np.float32)

@@ -15,6 +15,8 @@ import numpy as np
 
 from keras_seq.serving.graph_file.signatures import Signature, TensorInfo
 from keras_seq.serving.http.errors import RequestError
+from keras_seq.serving.http.json_size import check_json_size
+from keras_seq.serving.http.limits import Limits
 
 # NumPy types by TensorFlow name. An array of text contains Python objects.
 NUMPY_TYPES: dict[str, Any] = {
@@ -36,10 +38,11 @@ _MAX_AXES = 8
 _MAX_QUOTED = 80
 
 
-def parse_body(body: bytes) -> dict[str, Any]:
+def parse_body(body: bytes, limits: Limits) -> dict[str, Any]:
     """Returns the JSON object of a request, or raises RequestError."""
     if not body:
         raise RequestError("JSON Parse error: The document is empty")
+    check_json_size(body, limits)
     try:
         text = body.decode("utf-8-sig")
     except UnicodeDecodeError as error:
