@@ -1,4 +1,4 @@
-"""Temperature sampling: repeats the pairs of small groups, such as those of rare languages."""
+"""Temperature sampling: repeats the pairs of small groups, such as rare languages."""
 
 from __future__ import annotations
 

@@ -33,7 +33,15 @@ from keras_seq.preparation.warm_start import (
 from keras_seq.run import Run, Vocabulary, check_new, lock_directory, with_languages_of
 from keras_seq.settings import TASKS, Settings
 from keras_seq.storage import DirectoryLock
-from keras_seq.text import Example, InputError, Labels, Notice, Tokenizer, feature_notice
+from keras_seq.text import (
+    Example,
+    InputError,
+    Labels,
+    Notice,
+    Tokenizer,
+    feature_notice,
+    with_languages,
+)
 
 Tokenizers = tuple[Tokenizer, Tokenizer]
 
@@ -155,6 +163,11 @@ class _Preparation:
         valid = self._validation_pairs()
         source, target = self._vocabularies()
         self.run.save_vocabularies(source, target)
+        try:
+            # Encoding the training text may take long, so the few validation pairs come first.
+            with_languages([pair.source for pair in valid], source.languages)
+        except InputError as error:
+            raise InputError(f"validation: {error}") from None
         copy_initial_checkpoint(self.run, self.base, self.notice)
         settings = self.run.settings
         encoder = TASKS[settings.task].encoder(settings, source, target, self.read)

@@ -30,7 +30,7 @@ def count_languages(pairs: Iterable[Example], temperature: float, notice: Notice
 def balanced_pairs(
     pairs: Iterator[Example], counts: Mapping[str, int], temperature: float
 ) -> Iterator[Example]:
-    """Returns the pairs, those of rare languages several times, as often as in an epoch.
+    """Returns the pairs as often as in an epoch: pairs of rare languages several times.
 
     `counts` is the result of `count_languages`; if it is empty, the pairs do not change.
     """

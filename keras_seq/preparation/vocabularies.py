@@ -276,7 +276,8 @@ class VocabularyLearner(NamedTuple):
         """Returns the number of training pairs of each target language; empty without any."""
         if not self.files.has_languages:
             return {}
-        return count_languages(self._weighted(), self.settings.data.temperature, self.notice)
+        # All pairs, because a rare language may occur only in those held out for validation.
+        return count_languages(self.files.read(), self.settings.data.temperature, self.notice)
 
     def _balanced(self, counts: Mapping[str, int]) -> Iterator[Example]:
         return balanced_pairs(self._weighted(), counts, self.settings.data.temperature)

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import random
 from types import SimpleNamespace
 
 import numpy as np
@@ -19,7 +20,7 @@ from keras_seq.serving.http.errors import RequestError
 from keras_seq.serving.http.model import LoadedModel
 from keras_seq.serving.onnx_translator import OnnxTranslator
 from keras_seq.settings import SettingsError
-from keras_seq.text import InputError, Tokenizer
+from keras_seq.text import InputError, Tokenizer, split_language
 
 COLUMNS = "source=1,target=2,target_language=3"
 WORDS = ["".join(letters) for letters in itertools.product("abcde", repeat=3)]
@@ -264,3 +265,23 @@ def test_a_warm_start_keeps_the_languages(trained, tmp_path):
         "reversed",
         "up",
     ]
+
+
+def test_each_validation_pair_needs_a_known_language(tmp_path):
+    data, valid = write_pairs(tmp_path / "many.tsv"), tmp_path / "valid.tsv"
+    valid.write_text("abc\tABC\tlow\n")
+    settings = settings_of(data, data__valid_pairs=str(valid))
+    with pytest.raises(InputError, match="validation: target language: received 'low', expected"):
+        prepare_run(settings, tmp_path / "run", notice=[].append)
+
+
+def test_a_language_may_have_only_pairs_that_are_held_out(tmp_path):
+    data = write_pairs(tmp_path / "many.tsv", WORDS, WORDS[:1])
+    # 6 of 126 pairs are held out; a seed that selects the last pair, the only reversed one.
+    samples = ((seed, random.Random(seed).sample(range(126), 6)) for seed in range(1000))
+    seed = next(seed for seed, sample in samples if 125 in sample)
+    settings = settings_of(data, data__valid_pairs=None, seed=seed)
+    run = prepare_run(settings, tmp_path / "run", notice=[].append)
+    assert run.languages == ["reversed", "up"]
+    languages = [split_language(line)[0] for line in run.valid_lines()[0]]
+    assert sorted(languages) == ["reversed", *["up"] * 5]
