@@ -183,7 +183,7 @@ def test_an_onnx_export_reads_tagged_lines(tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_a_job_translates_to_one_language(trained, tmp_path):
     search = Run.open(trained[0]).settings.search.model_dump()
-    work = TranslationTask(str(trained[0]), search, to="reversed").start(1)
+    work = TranslationTask((str(trained[0]),), search, to="reversed").start(1)
     assert work(Chunk(0, 0, 1, "words", b"abc\n\n<2up> eda")).body == b"cba\n\nEDA\n"
     (tmp_path / "words").write_text("abc\n")
     with pytest.raises(InputError, match="received 'fr', expected one of reversed, up"):
