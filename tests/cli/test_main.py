@@ -132,6 +132,16 @@ def test_a_tensor_without_room_is_reported_as_out_of_memory(
     assert outcome.error.startswith("out of memory: use smaller batches (--batch-size")
 
 
+@pytest.mark.parametrize("control", ["\x1b]0;title\x07", "\x9b31m", "\r\x00\x7f"])
+def test_messages_have_no_control_characters(keras_seq_command, tmp_path, control):
+    """A terminal would obey them."""
+    outcome = keras_seq_command("translate", f"{tmp_path}/no{control}run", "hi")
+    assert outcome.code == 2
+    assert not any(ord(c) < 32 or 127 <= ord(c) < 160 for c in outcome.err.removesuffix("\n"))
+    assert f"\\x{ord(control[-1]):02x}" in outcome.error or control.endswith(("m",))
+    assert "no such run directory" in outcome.error
+
+
 def test_python_m_keras_seq_prints_the_version(keras_seq_process):
     outcome = keras_seq_process("--version")
     assert (outcome.code, outcome.err) == (0, "")
