@@ -50,7 +50,8 @@ class PreparedData:
     @property
     def languages(self) -> list[str]:
         """The target languages that the sources name, sorted; empty if there are none."""
-        if self.settings.task != "translate":
+        # Most runs need not read their vocabulary for this.
+        if not self.settings.data.has_languages:
             return []
         return sorted(self.source_tokenizer.languages)
 
