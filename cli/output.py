@@ -9,13 +9,12 @@ from pathlib import Path
 
 import typer
 
-# A terminal obeys control characters, and names in files of strangers may have some. C1 too.
-_CONTROLS = {number: f"\\x{number:02x}" for number in (*range(9), *range(11, 32), *range(127, 160))}
+from keras_seq_cli.control_characters import show_controls
 
 
 def notice(line: str) -> None:
     """Prints one line to stderr, with control characters as `\\x1b`."""
-    typer.echo(line.translate(_CONTROLS), err=True)
+    typer.echo(show_controls(line), err=True)
 
 
 def emit(lines: Iterable[str]) -> None:

@@ -47,8 +47,6 @@ from keras_seq.storage.checkpoints.tensor_file import TensorFileError, require_f
 from keras_seq.text import InputError, Labels
 
 _MAX_RESULT_BYTES = 1 << 16
-# A model of this size may be built before its weights are compared.
-_SMALL_BYTES = 1 << 20
 
 Shapes = Mapping[str, tuple[tuple[int, ...], str]]
 
@@ -304,21 +302,28 @@ class Run(PreparedData):
         if size is None:
             raise InputError(f"{self.path}: no checkpoint, the training has not saved one yet")
         self.checkpoints.select(which)
-        # A stored parameter takes at least two bytes.
-        min_size = 2 * self._min_parameters()
-        if min_size > max(size, _SMALL_BYTES):
-            raise InputError(
-                f"{self.path}: settings.toml and the vocabulary describe a model of at least "
-                f"{min_size:,} bytes, the weights have {size:,}: they do not belong together"
-            )
+        self._require_size(self.settings.model.min_parameters(), "settings.toml describes")
 
-    def _min_parameters(self) -> int:
-        """A lower bound of the number of weights, with one table of embeddings."""
+    def require_weights_of_vocabulary(self) -> None:
+        """Raises InputError if the file of weights is too small for the model and the vocabulary.
+
+        Call this before building the model, whose table of embeddings can take gigabytes.
+        """
         model = self.settings.model
-        # What needs a missing vocabulary reports it.
-        if not model.min_token_parameters or not (self.path / "tokenizer").exists():
-            return model.min_parameters()
         source, target = self.vocabularies
         # Labels have no embeddings.
         tokenizer = source if isinstance(target, Labels) else target
-        return model.min_parameters() + tokenizer.vocabulary_size * model.min_token_parameters
+        self._require_size(
+            model.min_parameters() + tokenizer.vocabulary_size * model.min_token_parameters,
+            "settings.toml and the vocabulary describe",
+        )
+
+    def _require_size(self, parameters: int, what: str) -> None:
+        size = self.checkpoints.weights_size() or 0
+        # A stored parameter takes at least two bytes.
+        min_size = 2 * parameters
+        if size < min_size:
+            raise InputError(
+                f"{self.path}: {what} a model of at least {min_size:,} bytes, the weights have "
+                f"{size:,}: they do not belong together"
+            )

@@ -129,6 +129,7 @@ def named_weights(model: keras.Model) -> dict[str, Any]:
 
 def load_model(run: Run, which: str | int = "best") -> keras.Model:
     """Builds the model of a run and loads a checkpoint; see `CheckpointStore.load`."""
+    run.require_weights_of_vocabulary()
     model = build_run_model(run)
     weights = named_weights(model)
     for name, array in run.load_weights(weight_shapes(model), which).items():

@@ -27,9 +27,9 @@ class TextExporter:
 
     def requests(self, texts: Sequence[str]) -> dict[str, list[str]]:
         tokenizer = self._run.source_tokenizer
-        if tokenizer.languages:
+        if names := self._run.languages:
             tagged = [split_language(text) for text in texts]
-            languages = [language or min(tokenizer.languages) for language, _ in tagged]
+            languages = [language or names[0] for language, _ in tagged]
             return {"text": [text for _, text in tagged], "target_language": languages}
         if not isinstance(tokenizer, FeatureTokenizer):
             return {"text": list(texts)}

@@ -290,8 +290,8 @@ class TranslationExporter(TextExporter):
     def describe(self) -> str:
         search = self._settings.search
         tokenizer, features = self._run.source_tokenizer, ""
-        if tokenizer.languages:
-            names = ", ".join(f"`{name}`" for name in sorted(tokenizer.languages))
+        if languages := self._run.languages:
+            names = ", ".join(f"`{name}`" for name in languages)
             features = (
                 f", and `target_language`, one of {names}; the translation is empty for any other"
             )

@@ -14,7 +14,7 @@ def test_vocabulary_of_more_entries_than_the_weights_have_is_refused(
 ):
     """The model would be built, with a table of gigabytes, before the weights are compared."""
     run = request.getfixturevalue(name)
-    Run.open(run).require_weights()
+    Run.open(run).require_weights_of_vocabulary()
     shutil.copytree(run, tmp_path / "run")
     words = (f"word{number}" for number in range(60_000))
     large = Tokenizer.train(words, kind="word", size=60_000).to_bytes()
@@ -27,4 +27,4 @@ def test_vocabulary_of_more_entries_than_the_weights_have_is_refused(
     # Two bytes for each entry of the table, and something for the rest.
     assert 2 * width * 60_000 < size < 2 * width * 60_000 + 100_000
     with pytest.raises(InputError, match="they do not belong together"):
-        Run.open(tmp_path / "run").require_weights()
+        Run.open(tmp_path / "run").require_weights_of_vocabulary()

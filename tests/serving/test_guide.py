@@ -19,7 +19,7 @@ from keras_seq.text import InputError
 # Text with special characters of the shell, JSON, Python and Markdown.
 EXAMPLE = 'It\'s "two" $PWD `dogs` \\ \u2028 犬🐕 {0}.'
 # A run whose sources have no features.
-RUN = SimpleNamespace(source_tokenizer=None)
+RUN = SimpleNamespace(source_tokenizer=None, languages=[])
 ENVIRONMENT = os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONIOENCODING": "utf-8"}
 
 
