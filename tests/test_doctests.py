@@ -27,6 +27,7 @@ TOO_LONG = {
     "keras_seq.pretrained.loading",
     "keras_seq.run.sharing",
     "keras_seq.training.trainer",
+    "keras_seq.inference.noisy_channel",
     "keras_seq.inference.translator",
 }
 FOLDERS = {"keras_seq": ROOT / "keras_seq", "keras_seq_cli": ROOT / "cli"}
