@@ -10,11 +10,11 @@ import typer
 
 from keras_seq_cli.output import check_writable, notice
 from keras_seq_cli.search_options import RERANK_OPTIONS, with_search_options
-from keras_seq_cli.shared_options import Overwrite, Runner, To, Which, Workers
+from keras_seq_cli.shared_options import OverwriteFile, Runner, To, Which, Workers
 from keras_seq_cli.signals import exit_on_sigterm
 
 if TYPE_CHECKING:
-    from keras_seq.text import Example
+    from keras_seq.text import Example, PairFiles
 
 _Text = Annotated[
     list[str], typer.Argument(help="Files of sentences, one per line, or patterns; plain or .gz.")
@@ -51,7 +51,7 @@ def back_translate(
     which: Which = "best",
     workers: Workers = None,
     runner: Runner = "local",
-    overwrite: Overwrite = False,
+    overwrite: OverwriteFile = False,
     *,
     search: dict[str, Any],
 ) -> None:
@@ -73,7 +73,7 @@ def self_train(
     which: Which = "best",
     workers: Workers = None,
     runner: Runner = "local",
-    overwrite: Overwrite = False,
+    overwrite: OverwriteFile = False,
     *,
     search: dict[str, Any],
 ) -> None:
@@ -124,7 +124,9 @@ def _translate(
     )
 
 
-def copy(text: _Text, output: _PairOutput, tag: _Tag = "", overwrite: Overwrite = False) -> None:
+def copy(
+    text: _Text, output: _PairOutput, tag: _Tag = "", overwrite: OverwriteFile = False
+) -> None:
     """Make each line of text in the target language its own source."""
     from keras_seq.augmentation import copied_pairs
     from keras_seq.text import expand_names, read_lines
@@ -149,15 +151,14 @@ def noise(
     ] = "word",
     copies: Annotated[int, typer.Option(min=1, help="Pairs to make of each pair.")] = 1,
     seed: _Seed = 0,
-    overwrite: Overwrite = False,
+    overwrite: OverwriteFile = False,
 ) -> None:
     """Remove, mask and swap words of the sources; the targets stay."""
     from keras_seq.augmentation import Noise, noised_pairs
-    from keras_seq.text import PairFiles
 
     amount = Noise(drop, mask, swap, mask_text, unit)
     amount.check()
-    files = PairFiles(pairs=pairs, columns=columns)
+    files = _pair_files(pairs, columns)
     examples = noised_pairs(files.read_usable(notice), amount, copies=copies, seed=seed)
     _write(output, files.names["pairs"], examples, overwrite)
 
@@ -168,17 +169,26 @@ def hallucinate(
     columns: _Columns = None,
     count: Annotated[int, typer.Option(min=1, help="Number of pairs to make.")] = 10_000,
     seed: _Seed = 0,
-    overwrite: Overwrite = False,
+    overwrite: OverwriteFile = False,
 ) -> None:
     """Replace the stems of words by random letters, on both sides, for inflection."""
     from keras_seq.augmentation import hallucinated_pairs
-    from keras_seq.text import PairFiles
 
-    files = PairFiles(pairs=pairs, columns=columns)
+    files = _pair_files(pairs, columns)
     examples = hallucinated_pairs(list(files.read_usable(notice)), count, seed=seed)
     written = _write(output, files.names["pairs"], examples, overwrite)
     if written < count:
         notice(f"fewer than {count:,}, because the stems of these pairs allow no others")
+
+
+def _pair_files(pairs: list[str], columns: str | None) -> PairFiles:
+    from keras_seq.text import InputError, PairFiles
+
+    files = PairFiles(pairs=pairs, columns=columns)
+    if files.has_languages:
+        # The tag is a word of the source, which noise could remove.
+        raise InputError("--columns: received target_language, expected source, target or features")
+    return files
 
 
 def _write(output: str, inputs: Iterable[str], examples: Iterable[Example], overwrite: bool) -> int:

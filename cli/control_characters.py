@@ -3,7 +3,7 @@
 Names and numbers in the files of strangers may have some.
 """
 
-# Line feeds stay. C1 controls begin with a byte of their own in some terminals.
+# Line feeds and tabs stay. Some terminals also obey the C1 controls, U+0080 to U+009F.
 _SHOWN = {number: f"\\x{number:02x}" for number in (*range(10), *range(11, 32), *range(127, 160))}
 del _SHOWN[ord("\t")]
 

@@ -9,7 +9,7 @@ import typer
 
 from keras_seq_cli.output import check_writable, notice
 from keras_seq_cli.search_options import RERANK_OPTIONS, with_search_options
-from keras_seq_cli.shared_options import Ensemble, Overwrite, Runner, Which, Workers
+from keras_seq_cli.shared_options import Ensemble, OverwriteFile, Runner, Which, Workers
 from keras_seq_cli.signals import exit_on_sigterm
 
 
@@ -51,7 +51,7 @@ def distill(
     ensemble: Ensemble = None,
     workers: Workers = None,
     runner: Runner = "local",
-    overwrite: Overwrite = False,
+    overwrite: OverwriteFile = False,
     *,
     search: dict[str, Any],
 ) -> None:

@@ -98,6 +98,7 @@ def _tune(
 ) -> None:
     from keras_seq.scoring import choose_metric
 
+    notice(f"choosing the weights on {len(sources):,} validation lines")
     if metric == "auto":
         metric = choose_metric(references).metric
         metric = metric if metric in ("bleu", "chrf", "exact") else "chrf"

@@ -57,6 +57,9 @@ DryRun = Annotated[
 Overwrite = Annotated[
     bool, typer.Option("--overwrite", help="Delete the existing output directory first.")
 ]
+OverwriteFile = Annotated[
+    bool, typer.Option("--overwrite", help="Replace an existing output file.")
+]
 Workers = Annotated[
     int | None, typer.Option(min=1, help="Worker processes; by default one per 4 cores.")
 ]

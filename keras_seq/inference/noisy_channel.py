@@ -115,9 +115,10 @@ class NoisyChannelTranslator(LineTranslator):
             InputError: A directory is not a trained run of the right task.
             SettingsError: A search setting is unknown or out of bounds.
         """
-        Run.open(reverse, notice=notice).require_task("translate")
         for path in (run, reverse):
-            if Run.open(path, notice=notice).languages:
+            opened = Run.open(path, notice=notice)
+            opened.require_task("translate")
+            if opened.languages:
                 raise InputError(f"{path}: a run of several target languages, expected one of one")
         scorer = None
         if language_model is not None:

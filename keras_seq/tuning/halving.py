@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-# One of so many trials continues after each round.
+# After each round, a third of the trials continues.
 REDUCTION = 3
 
 

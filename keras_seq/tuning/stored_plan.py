@@ -89,7 +89,7 @@ class StoredPlan:
             remove(path)
 
     def _read_results(self) -> bool:
-        """Reads the results. Returns False if there is no plan, or nothing of another plan."""
+        """Reads the results. Returns False if there is no plan, or one without results or runs."""
         if not self._path.exists():
             return False
         stored = read_json(self._path, _MAX_BYTES)

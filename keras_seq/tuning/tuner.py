@@ -238,7 +238,7 @@ class Tuning:
     def _check_first_validation(self, outcome: Outcome, minutes: float, stored: StoredPlan) -> None:
         """Raises InputError if the first trial has not reached its first validation in its time."""
         every = self._settings.base.training.validate_every
-        # Compilation and validation go on when the time is up.
+        # Compilation and validation are not interrupted when the time is up.
         excess = outcome.minutes - minutes
         if outcome.state != "trained" or (outcome.updates >= every and excess <= minutes):
             return

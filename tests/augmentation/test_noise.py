@@ -129,6 +129,8 @@ def test_the_commands_write_pairs(tmp_path, keras_seq_command):
     assert any(len(row[0]) < 4 for row in rows)
 
     assert keras_seq_command(*noise).error == f"{out}: exists already; --overwrite replaces it"
+    languages = ["--columns", "source=1,target_language=2,target=3", "--overwrite"]
+    assert "received target_language" in keras_seq_command(*noise[:5], *languages).error
     copy = ["augment", "copy", lines, "--tag", "<copy>", "-o"]
     assert keras_seq_command(*copy, out, "--overwrite").code == 0
     assert out.read_text() == "<copy> ein Hund\tein Hund\n<copy> eine Katze\teine Katze\n"
