@@ -25,6 +25,10 @@ class _Subject(NamedTuple):
     texts: list[str]
     has_valid_lines: bool = True
 
+    @property
+    def languages(self) -> list[str]:
+        return sorted(self.source_tokenizer.languages)
+
     def valid_lines(self) -> tuple[list[str], list[str]]:
         return self.texts, []
 
