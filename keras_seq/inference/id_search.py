@@ -12,6 +12,7 @@ from keras_seq import backend
 from keras_seq.inference.hypothesis import Hypothesis
 from keras_seq.inference.search import make_search
 from keras_seq.process.threads import num_search_threads, parallel_map
+from keras_seq.run.memory import require_search_memory
 from keras_seq.search import SearchResult
 from keras_seq.settings import SearchSettings
 from keras_seq.text import EOS_ID, InputError, Tokenizer
@@ -28,6 +29,7 @@ class IdSearch:
         self, model: Any, search: SearchSettings, tokenizer: Tokenizer, unknown: bool = False
     ) -> None:
         self._settings = search
+        self._vocabulary_size = tokenizer.vocabulary_size
         find = make_search(model, search, tokenizer, unknown=unknown)
         self._search = backend.compiled(find, model.variables, ranks=[2])
         self._search_with_prefixes = backend.compiled(find, model.variables, ranks=[2, 2])
@@ -47,6 +49,8 @@ class IdSearch:
                     f"a prefix has {len(prefix)} tokens, expected fewer than "
                     f"search.max_length ({longest})"
                 )
+        rows = min(size, len(sources))
+        require_search_memory(rows, self._settings.hypotheses, self._vocabulary_size)
 
         def search(start: int) -> list[list[Hypothesis]]:
             batch = sources[start : start + size]

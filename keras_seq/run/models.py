@@ -11,9 +11,9 @@ from keras_seq import backend
 from keras_seq.models import Ensemble
 from keras_seq.plugins import plugin_of
 from keras_seq.process.devices import check_backend
-from keras_seq.process.memory import require_memory
 from keras_seq.run import Run, Shapes
 from keras_seq.run.ensembles import open_ensemble
+from keras_seq.run.memory import require_model_memory, require_source_memory
 from keras_seq.run.weight_names import name_weights, stored_name
 from keras_seq.settings import TASKS, Settings
 from keras_seq.text import FeatureTokenizer, InputError
@@ -45,29 +45,6 @@ def build_model(
         _check_model_of_plugin(model, settings)
         name_weights(model)
     return model
-
-
-def require_model_memory(
-    settings: Settings,
-    source_vocabulary_size: int,
-    target_vocabulary_size: int,
-    copies: int = 1,
-) -> None:
-    """Raises InputError if the memory of the machine cannot hold `copies` of the weights.
-
-    On a GPU or TPU nothing is checked, because its memory is another.
-    """
-    if backend.device()[0] != "cpu":
-        return
-    has_labels = TASKS[settings.task].has_labels
-    rows = source_vocabulary_size if has_labels else target_vocabulary_size
-    model = settings.model
-    parameters = model.min_parameters() + rows * model.min_token_parameters
-    require_memory(
-        4 * copies * parameters,
-        f"a model of more than {parameters:,} parameters",
-        "use a smaller model or a smaller vocabulary",
-    )
 
 
 def _check_model_of_plugin(model: keras.Model, settings: Settings) -> None:
@@ -130,6 +107,7 @@ def named_weights(model: keras.Model) -> dict[str, Any]:
 def load_model(run: Run, which: str | int = "best") -> keras.Model:
     """Builds the model of a run and loads a checkpoint; see `CheckpointStore.load`."""
     run.require_weights_of_vocabulary()
+    require_source_memory(run.settings)
     model = build_run_model(run)
     weights = named_weights(model)
     for name, array in run.load_weights(weight_shapes(model), which).items():

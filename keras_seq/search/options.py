@@ -27,19 +27,19 @@ class SearchOptions:
     coverage_penalty: float = _option(
         0.0, "Weight of the penalty for source tokens that receive little attention.", ge=0, le=100
     )
-    min_length: int = _option(1, "Minimum output length in tokens.", ge=1, le=100_000)
+    min_length: int = _option(1, "Minimum output length in tokens.", ge=1, le=10_000)
     min_length_ratio: float = _option(
         0.0, "Minimum output length relative to the source length.", ge=0, le=1000
     )
-    max_length: int = _option(256, "Maximum output length in tokens.", ge=1, le=100_000)
+    max_length: int = _option(256, "Maximum output length in tokens.", ge=1, le=10_000)
     max_length_ratio: float = _option(
         2.0, "Maximum output length relative to the source length.", ge=0, le=1000
     )
     max_length_extra: int = _option(
-        10, "Tokens added to the limit from the source length.", ge=1, le=100_000
+        10, "Tokens added to the limit from the source length.", ge=1, le=10_000
     )
     no_repeat_ngram_size: int = _option(
-        0, "Forbid repeating any n-gram of this size; 0: no limit.", ge=0, le=1000
+        0, "Forbid repeating any n-gram of this size; 0: no limit.", ge=0, le=32
     )
     repetition_penalty: float = _option(
         1.0, "Divide the logits of tokens already in the output by this.", ge=0.01, le=100
@@ -76,3 +76,5 @@ class TextSearchOptions(SearchOptions):
 
 # Each key is an option that must not exceed the option in its value.
 UPPER_LIMITS = {"min_length": "max_length", "min_length_ratio": "max_length_ratio"}
+# The limit of hypotheses of a batch, times their length.
+MAX_BATCH_TOKENS = 1 << 28

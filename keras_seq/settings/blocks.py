@@ -61,6 +61,10 @@ class TransformerBlockSettings(ModelSection):
         return self.units
 
     @property
+    def attention_heads(self) -> int:
+        return self.num_heads
+
+    @property
     def block_activations(self) -> int:
         return block_activations(self.units, self.feedforward_units)
 

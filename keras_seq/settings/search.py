@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from keras_seq.search.options import UPPER_LIMITS, TextSearchOptions
+from keras_seq.search.options import MAX_BATCH_TOKENS, UPPER_LIMITS, TextSearchOptions
 from keras_seq.settings.section import Section
 
 
@@ -63,7 +63,20 @@ class SearchSettings(Section):
                     f"{name}: received {value}, which is for "
                     f"{'sampling' if beam else 'a beam'}, and search.method is {self.method}"
                 )
+        if self.batch_size * self.hypotheses * self.max_length > MAX_BATCH_TOKENS:
+            raise ValueError(
+                f"batch_size: received {self.batch_size:,}, expected at most "
+                f"{MAX_BATCH_TOKENS // (self.hypotheses * self.max_length):,} with "
+                f"{self.hypotheses:,} hypotheses of search.max_length ({self.max_length:,})"
+            )
         return self
+
+    @property
+    def hypotheses(self) -> int:
+        """The number of hypotheses that the search holds for each line."""
+        if self.rerank != "none":
+            return self.candidates
+        return self.beam_size if self.method == "beam" else self.n_best
 
 
 # Options that a method does not support. Sampling ignores `beam_size` instead of refusing it, so

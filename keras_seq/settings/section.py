@@ -63,6 +63,11 @@ class ModelSection(Section):
         """Approximate numbers that training stores for each token, without the output layer."""
         return 0
 
+    @property
+    def attention_heads(self) -> int:
+        """Heads of the attention among all tokens of the source; 0 if there is none."""
+        return 0
+
     def min_parameters(self) -> int:
         """A lower bound of the number of weights, without those of the vocabulary."""
         return 0

@@ -19,7 +19,8 @@ from keras_seq.cluster import Cluster
 from keras_seq.cluster.alone import Batches
 from keras_seq.process.memory import is_out_of_memory
 from keras_seq.run import Run
-from keras_seq.run.models import build_run_model, require_model_memory
+from keras_seq.run.memory import attention_fits, require_model_memory
+from keras_seq.run.models import build_run_model
 from keras_seq.settings import TASKS
 from keras_seq.tasks.task import Task
 from keras_seq.text import InputError
@@ -106,6 +107,10 @@ class TrainingSetup:
         """
         before = training_arrays(self.train_model)
         for shape in self.largest:
+            rows, source_steps, _ = shape
+            # A system that promises more memory than it has kills the process that uses it.
+            if not attention_fits(self.settings, rows, source_steps):
+                raise self.out_of_memory(shape)
             self.train_model.optimizer.begin_last_micro_batch()
             try:
                 self._fit_repeated(shape, 1)

@@ -4,8 +4,9 @@ import subprocess
 
 import pytest
 
+import keras_seq
 from keras_seq.process.memory import VARIABLE, free_memory, require_memory
-from keras_seq.run.models import require_model_memory
+from keras_seq.run.memory import attention_fits, require_model_memory, require_source_memory
 from keras_seq.settings import load_settings
 from keras_seq.text import InputError
 
@@ -47,6 +48,31 @@ def test_models_are_reckoned_with_their_vocabulary(monkeypatch):
         require_model_memory(settings, 1 << 20, 1 << 20)
     with pytest.raises(InputError, match="use a smaller model or a smaller vocabulary"):
         require_model_memory(settings, 1 << 18, 1 << 18, copies=4)
+
+
+def test_the_attention_of_a_long_source_is_reckoned(monkeypatch):
+    """Four heads over 2^14 tokens have 2^30 weights, of at least two bytes each."""
+    settings = load_settings(overrides={"data.max_source_length": 1 << 14})
+    monkeypatch.setenv(VARIABLE, "2G")
+    require_source_memory(settings)
+    assert attention_fits(settings, 1, 1 << 14)
+    monkeypatch.setenv(VARIABLE, "1.9G")
+    assert not attention_fits(settings, 1, 1 << 14)
+    assert attention_fits(settings, 4, 1 << 12)
+    message = r"the attention among data.max_source_length \(16,384\) tokens needs more than 2.0 GB"
+    with pytest.raises(InputError, match=message):
+        require_source_memory(settings)
+    overrides = {"model.family": "rnn", "data.max_source_length": 100_000}
+    require_source_memory(load_settings(overrides=overrides))
+
+
+def test_the_scores_of_a_search_are_reckoned(monkeypatch, tiny_run):
+    translator = keras_seq.Translator.load(tiny_run, beam_size=1000)
+    size = translator.target_tokenizer.vocabulary_size
+    monkeypatch.setenv(VARIABLE, str(4 * 2 * 1000 * size - 1))
+    message = "a search of 2 lines at once with 1,000 hypotheses each needs more than"
+    with pytest.raises(InputError, match=message):
+        translator(["26/09/2034"] * 2)
 
 
 def test_a_training_of_a_large_model_is_refused_before_it_is_built(

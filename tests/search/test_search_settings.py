@@ -108,6 +108,18 @@ IMPOSSIBLE = [
     # Rules for the output.
     ({"no_repeat_ngram_size": -1}, "no_repeat_ngram_size: received -1, expected an integer"),
     ({"repetition_penalty": 0}, "repetition_penalty: received 0, expected a number, at least"),
+    ({"no_repeat_ngram_size": 33}, "expected an integer, at least 0 and at most 32"),
+    # Memory: 2^28 tokens of hypotheses in a batch.
+    (
+        {"beam_size": 1000, "batch_size": 1049},
+        "batch_size: received 1,049, expected at most 1,048 with 1,000 hypotheses of "
+        "search.max_length (256)",
+    ),
+    (
+        SAMPLING | {"n_best": 100_000, "batch_size": 11},
+        "batch_size: received 11, expected at most 10 with 100,000 hypotheses",
+    ),
+    ({"max_length": 10_001}, "received 10001, expected an integer, at least 1 and at most 10,000"),
     # Reranking.
     ({"rerank": "ter"}, "rerank: received 'ter', expected 'none', 'chrf', 'bleu' or 'exact'"),
     ({"candidates": 1}, "candidates: received 1, expected an integer, at least 2"),
@@ -141,8 +153,7 @@ def test_python_rejects_the_same_values_as_the_settings(given):
 
 
 def test_every_search_setting_has_a_rejected_value_case():
-    """The bounds of `batch_size` are tested with those of all settings."""
-    assert {name for given, _ in IMPOSSIBLE for name in given} == set(FIELDS) - {"batch_size"}
+    assert {name for given, _ in IMPOSSIBLE for name in given} == set(FIELDS)
 
 
 def test_sampling_allows_n_best_above_the_beam_size():
