@@ -1,0 +1,53 @@
+"""Damaged and hostile files are read or refused, never an internal error.
+
+`python tests/fuzzing/fuzz.py --minutes 60` goes on for longer, guided by coverage where Atheris is
+installed. `corpus/TARGET/` has the files that once failed.
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import hypothesis
+import pytest
+from fuzzing.fuzz import NAMES
+from fuzzing.targets import TARGETS
+
+FUZZ = Path(__file__).parent / "fuzz.py"
+CORPUS = Path(__file__).parent / "corpus"
+# The targets differ in speed: each takes about two seconds.
+EXAMPLES = {"tokenizers": 300, "run_directories": 150}
+
+
+def test_command_knows_every_target():
+    assert list(TARGETS) == list(NAMES)
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_a_damaged_file_leads_to_no_internal_error(name, tmp_path):
+    target = TARGETS[name](tmp_path)
+    for path in sorted((CORPUS / name).glob("*")):
+        target.check(path.read_bytes())
+
+    @hypothesis.settings(
+        max_examples=EXAMPLES.get(name, 500),
+        deadline=None,
+        suppress_health_check=list(hypothesis.HealthCheck),
+    )
+    @hypothesis.given(target.files)
+    def check(content):
+        target.check(content)
+
+    check()
+
+
+@pytest.mark.process
+def test_command_counts_files_and_reports_findings(tmp_path):
+    command = [sys.executable, str(FUZZ), "--minutes", "0.05", "--only", "text_files"]
+    done = subprocess.run(
+        [*command, "--crashes", str(tmp_path)], capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    name, files, *rest = done.stdout.split()
+    assert name == "text_files" and int(files.replace(",", "")) > 10
+    assert rest[-2:] == ["0", "findings"]
