@@ -76,3 +76,24 @@ def test_a_failed_build_makes_no_tag(checkout):
     assert refusal(checkout) == "release: the command above failed"
     tags = subprocess.run(["git", "tag"], cwd=checkout, capture_output=True, text=True, check=True)
     assert tags.stdout == ""
+
+
+def test_only_licenses_that_bind_users_are_refused():
+    names = "from release import refused_licenses; print(refused_licenses(open(0).read()))"
+    table = """Name,Version,License
+a,1,GPL-3.0-or-later
+b,1,"MIT License; GNU General Public License v2 (GPLv2)"
+c,1,GNU Lesser General Public License v3 (LGPLv3)
+d,1,GNU Affero General Public License v3
+e,1,LGPL-2.1
+f,1,Apache-2.0
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", names],
+        input=table,
+        cwd=ROOT / "tools",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "['a', 'd']\n"

@@ -3,11 +3,14 @@
     python tools/release.py [--dry-run]
 
 The version is `keras_seq.__version__`. The script stops at the first check that fails. It leaves
-the source distribution and the wheel in dist/, makes an annotated tag, and uploads nothing.
-`--dry-run` makes no tag, and accepts a version that CHANGELOG.md marks as unreleased.
+the source distribution and the wheel in dist/, and next to them what it was tried with: the
+dependencies with their hashes, their licenses, and a software bill of materials (SBOM). It makes an
+annotated tag, and uploads nothing. `--dry-run` makes no tag, and accepts a version that
+CHANGELOG.md marks as unreleased. The extra `release` has what the script needs.
 """
 
 import argparse
+import csv
 import os
 import re
 import subprocess
@@ -20,6 +23,9 @@ ROOT = Path(__file__).resolve().parents[1]
 DIST = ROOT / "dist"
 # A training that is too short to learn anything, which shows that all dependencies work.
 DEMO = ("demo", "demo", "--set", "training.max_steps=20", "--set", "training.validate_every=20")
+# Licenses under which a dependency would bind the users of this library.
+REFUSED_LICENSES = re.compile(r"^(GNU General Public|GNU Affero|A?GPL)")
+LICENSES = (sys.executable, "-m", "piplicenses", "--format=csv", "--from=mixed")
 
 
 def run(*command: object, **options: object) -> str:
@@ -79,6 +85,43 @@ def try_wheel(wheel: Path, number: str, temporary: Path) -> None:
     if printed.strip() != f"keras-seq {number}":
         raise SystemExit(f"release: the wheel printed another version than {number}")
     print(run(programs / "keras-seq", *DEMO, env=environment, cwd=temporary))
+    describe_dependencies(programs / "python", number)
+
+
+def describe_dependencies(python: Path, number: str) -> None:
+    """Checks the dependencies in the environment of `python`, and lists them in dist/.
+
+    Ends the script if one has a known vulnerability or a license that binds users.
+    """
+    where = 'import sysconfig; print(sysconfig.get_path("purelib"))'
+    packages = run(python, "-c", where).strip()
+    print(run(sys.executable, "-m", "pip_audit", "--progress-spinner=off", "--path", packages))
+    name = f"keras_seq-{number}"
+    # The tools name this script's environment by default.
+    licenses = DIST / f"{name}-licenses.csv"
+    licenses.write_text(run(*LICENSES, f"--python={python}"), encoding="utf-8")
+    if refused := refused_licenses(licenses.read_text(encoding="utf-8")):
+        raise SystemExit(f"release: licenses that bind users: {', '.join(refused)}")
+    bill = DIST / f"{name}-sbom.json"
+    run(sys.executable, "-m", "cyclonedx_py", "environment", python, "--output-file", bill)
+    lock = DIST / f"{name}-lock.txt"
+    options = ("--generate-hashes", "--allow-unsafe", "--no-header", "--no-emit-index-url")
+    frozen = [line for line in run(python, "-m", "pip", "freeze").split("\n") if "==" in line]
+    with tempfile.TemporaryDirectory() as folder:
+        exact = Path(folder) / "exact.in"
+        exact.write_text("\n".join(frozen), encoding="utf-8")
+        compiler = (sys.executable, "-m", "piptools", "compile", "--quiet", "--no-annotate")
+        run(*compiler, *options, "--no-emit-find-links", "--output-file", lock, exact)
+    print(f"{len(frozen)} dependencies: {licenses.name}, {bill.name}, {lock.name}")
+
+
+def refused_licenses(table: str) -> list[str]:
+    """Returns the packages all of whose licenses are refused, from the table in CSV."""
+    names = []
+    for row in csv.DictReader(table.splitlines()):
+        if all(REFUSED_LICENSES.match(license.strip()) for license in row["License"].split(";")):
+            names.append(row["Name"])
+    return names
 
 
 def main() -> None:
