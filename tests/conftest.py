@@ -38,13 +38,16 @@ def _names_marker(path: Path, marker: str) -> bool:
 
     The tests of tests/conformance/ get their markers from the table there.
     """
-    return "conformance" in path.parts or f"mark.{marker}" in path.read_text(encoding="utf-8")
+    if "conformance" in path.parts:
+        return True
+    text = path.read_text(encoding="utf-8")
+    return f"mark.{marker}" in text or (marker == "weekly" and "weekly_but" in text)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Skips files without a marker given by `-m`, to save each worker 10 s of imports."""
     markers = config.option.markexpr.split(" or ")
-    if not set(markers) <= {*KINDS, *BACKENDS} or collection_path.suffix != ".py":
+    if not set(markers) <= {*KINDS, *BACKENDS, "weekly"} or collection_path.suffix != ".py":
         return None
     # None lets pytest's other rules decide, such as `--ignore`.
     named = any(_names_marker(collection_path, marker) for marker in markers)
@@ -55,13 +58,18 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 LONG = ("test_readme.py", "test_shared_trainings.py", "test_notebooks.py", "test_examples.py")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.option.markexpr and "weekly" not in config.option.markexpr:
+        # These tests have another marker too, so their calls would select them.
+        weekly = [item for item in items if item.get_closest_marker("weekly")]
+        config.hook.pytest_deselected(items=weekly)
+        items[:] = [item for item in items if item not in weekly]
     items.sort(key=lambda item: item.path.name not in LONG)
     for item in items:
         kinds = [kind for kind in KINDS if item.get_closest_marker(kind)]
         if len(kinds) > 1:
             raise pytest.UsageError(f"{item.nodeid}: expected one marker, found {kinds}")
-        for marker in KINDS + BACKENDS:
+        for marker in (*KINDS, *BACKENDS, "weekly"):
             if item.get_closest_marker(marker) and not _names_marker(item.path, marker):
                 raise pytest.UsageError(f"{item.path}: expected `mark.{marker}` in this file")
 

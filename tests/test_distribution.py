@@ -19,6 +19,7 @@ VERSION = keras_seq.__version__
 FOLDERS = ("benchmarks", "cli", "docs", "examples", "keras_seq", "tests", "tools")
 FILES = {path.name for path in ROOT.glob("*.md")} | {
     ".ci/run",
+    ".ci/weekly",
     "CITATION.cff",
     "LICENSE",
     "MANIFEST.in",

@@ -27,6 +27,7 @@ def load(name, folder=PEERS):
     return module
 
 
+@pytest.mark.weekly
 def test_peers_benchmark_runs_in_smoke_mode(tmp_path):
     output = run(PEERS / "compare.py", "--smoke", "--work", tmp_path)
     assert "skipped" not in output

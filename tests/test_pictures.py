@@ -14,6 +14,7 @@ PICTURES = ROOT / "docs" / "pictures"
 
 @pytest.mark.docs
 @pytest.mark.skipif(not BROWSER or not DRIVER, reason="chromium is not installed")
+@pytest.mark.weekly
 def test_script_draws_every_picture(tiny_rnn_run, tmp_path):
     script = ROOT / "docs" / "make_pictures.py"
     data = tiny_rnn_run / "data"

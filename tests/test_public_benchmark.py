@@ -11,6 +11,7 @@ pytestmark = pytest.mark.docs
 ROOT = Path(__file__).resolve().parents[1]
 
 
+@pytest.mark.weekly
 def test_public_benchmark_runs_in_smoke_mode(tmp_path):
     script = ROOT / "benchmarks" / "public" / "compare.py"
     options = ["--smoke", "--seeds", "1", "--work", tmp_path, "--picture", tmp_path / "scores.svg"]

@@ -12,7 +12,7 @@ import pytest
 from faults.training_process import QUICK_TO_COMPILE
 from training.toy import write_pairs
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.weekly]
 
 BACKENDS = ("tensorflow", "jax", "torch")
 # Keras imports these where they are installed, which takes longer than the trainings.

@@ -106,6 +106,7 @@ def test_tools_that_are_unknown_or_missing_are_named(monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.weekly
 def test_command_logs_to_csv_and_mlflow(dates_file, tmp_path, monkeypatch, keras_seq_command):
     mlflow = pytest.importorskip("mlflow")
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")

@@ -12,6 +12,7 @@ from cluster.shared_training import all_end, arguments
 from faults.training_process import Training
 from label_runs import label_settings
 from training.toy import killed_after, quiet_train, toy_settings
+from weekly import weekly_but
 
 from keras_seq.cluster import Cluster, start_cluster
 from keras_seq.cluster.tensorflow_cores import TensorFlowCores
@@ -86,7 +87,7 @@ def saved(run, part):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", weekly_but(TASKS, "guided"))
 def test_training_on_two_cores_matches_one_core(task, tmp_path, cores):
     settings = TASKS[task](tmp_path)
     for count in (1, 2):

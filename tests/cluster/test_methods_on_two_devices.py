@@ -10,6 +10,7 @@ from cluster.shared_training import (
     number,
 )
 from faults.training_process import Training
+from weekly import weekly_but
 
 pytestmark = pytest.mark.process
 
@@ -38,7 +39,7 @@ setup.fit_batches = spoiling(setup.fit_batches)
 """
 
 
-@pytest.mark.parametrize("backend", ["tensorflow", "jax"])
+@pytest.mark.parametrize("backend", weekly_but(["tensorflow", "jax"], "tensorflow"))
 def test_all_training_methods_on_two_devices_match_one_device(folder, backend):
     """Combines alignments, sampled words, frozen weights, pair weights, clipping and a skip.
 

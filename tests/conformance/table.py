@@ -420,7 +420,7 @@ ON_TORCH = [row for row in ROWS if row.name in FIRST.values()]
 
 
 def marked(row: Row, *values: Any, jax: bool = False, torch: bool = False) -> Any:
-    """Marks rows: the first row of each public name runs by default, the others are `slow`.
+    """Marks rows: the first row of each public name runs by default, the others every week.
 
     On JAX most of a law's time is compilation. That the outputs of every row agree with those of
     TensorFlow is a law itself (`test_law_backends_agree.py`), so laws about outputs hold on JAX
@@ -429,7 +429,7 @@ def marked(row: Row, *values: Any, jax: bool = False, torch: bool = False) -> An
     """
     marks = []
     if row.name not in FIRST.values():
-        marks = [pytest.mark.slow]
+        marks = [pytest.mark.slow, pytest.mark.weekly]
     else:
         if jax:
             marks.append(pytest.mark.jax)

@@ -57,7 +57,7 @@ def test_more_padding_does_not_change_the_outputs(row):
     assert_same(row, longer, outputs_of(row))
 
 
-@rows_where(lambda row: row.padded_axes, jax=True, torch=True)
+@rows_where(lambda row: row.padded_axes)
 def test_more_padding_does_not_change_the_gradients(row):
     expected = gradients_of(row)
     padding = dict.fromkeys(row.padded_axes, ROOM)

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from weekly import weekly_but
 
 pytestmark = pytest.mark.docs
 
@@ -65,6 +66,15 @@ BOUNDS = {
     "tagger.py": (0, 1),
     "word_vectors.py": (0, 30),
 }
+# The others take more than ten seconds, most of them to build their graphs.
+QUICK = (
+    "attention_from_parts.py",
+    "captions.py",
+    "classifier.py",
+    "custom_cell.py",
+    "kernel_regression.py",
+    "language_model.py",
+)
 
 
 def test_every_example_is_listed():
@@ -72,7 +82,7 @@ def test_every_example_is_listed():
     assert {path.name for path in FOLDER.glob("*.py")} == {*ARGUMENTS, "spoken_digits.py"}
 
 
-@pytest.mark.parametrize("name", sorted(ARGUMENTS))
+@pytest.mark.parametrize("name", weekly_but(sorted(ARGUMENTS), *QUICK))
 def test_example_in_small_prints_a_result_within_bounds(name, monkeypatch, capsys):
     # In this process, because TensorFlow takes seconds to start.
     monkeypatch.setattr(sys, "argv", [name, *ARGUMENTS[name]])

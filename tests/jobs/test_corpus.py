@@ -61,7 +61,7 @@ def expected(texts, tmp_path_factory):
     return prepare_run(settings, tmp_path_factory.mktemp("alone") / "run", counts=counts).path
 
 
-@pytest.fixture(params=["local", "ray"])
+@pytest.fixture(params=["local", pytest.param("ray", marks=pytest.mark.weekly)])
 def where(request):
     if request.param == "ray":
         pytest.importorskip("ray", reason="the extra ray is not installed")

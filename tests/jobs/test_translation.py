@@ -73,7 +73,7 @@ def expected_of_many(many_texts, tiny_run):
     return said_by_the_plain_command(many_texts, MANY, tiny_run, QUICKLY)
 
 
-@pytest.fixture(params=["local", "ray"])
+@pytest.fixture(params=["local", pytest.param("ray", marks=pytest.mark.weekly)])
 def where(request):
     """Options for local workers and for Ray workers."""
     if request.param == "local":
@@ -174,6 +174,7 @@ def test_a_signal_ends_a_job_and_its_workers(start, tmp_path, number, request):
 
 
 @pytest.mark.process
+@pytest.mark.weekly
 def test_translated_files_are_identical_after_a_ray_node_is_lost(
     start, texts, expected, tmp_path, monkeypatch
 ):

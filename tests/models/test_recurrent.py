@@ -204,6 +204,7 @@ def test_dropout_acts_in_training_only():
 
 
 @pytest.mark.slow
+@pytest.mark.weekly
 def test_model_with_many_layers_survives_file_round_trips(tmp_path):
     """Keras confuses layers whose temporary copies have the same address, one load in six here."""
     model = made(num_encoder_layers=30)
@@ -221,6 +222,7 @@ def test_summary_names_the_parts(model):
 
 
 @pytest.mark.slow
+@pytest.mark.weekly
 def test_recurrent_seq2seq_learns_to_copy():
     keras.utils.set_random_seed(1)
     model = RecurrentSeq2Seq(

@@ -261,6 +261,7 @@ def test_half_precision_keeps_float32_weights_and_logits_and_stays_near():
 
 
 @pytest.mark.slow
+@pytest.mark.weekly
 def test_transformer_learns_in_a_plain_fit():
     """Targets repeat the first source token, so that a few updates must halve the loss."""
     model = Transformer(VOCABULARY, VOCABULARY, **SIZES | ONE_LAYER, dropout=0.0)

@@ -26,6 +26,7 @@ def test_example_has_at_most_60_lines():
     assert len(PLUGIN.read_text().splitlines()) <= 60
 
 
+@pytest.mark.weekly
 def test_family_of_a_file_is_killed_resumed_exported_and_served(tmp_path, keras_seq_process):
     pairs = [f"{word}\t{word[::-1]}\n" for word in ("ab", "bca", "cab", "acb", "ba", "abc") * 20]
     (tmp_path / "pairs.tsv").write_text("".join(pairs))

@@ -48,6 +48,7 @@ def test_no_fitting_budget_raises_input_error():
 
 
 @pytest.mark.process
+@pytest.mark.weekly
 def test_batch_search_survives_trial_processes_running_out_of_memory(tmp_path):
     """Limits memory to less than a batch with the whole text needs."""
     write_corpus(tmp_path)
@@ -135,6 +136,7 @@ def wait_for_the_end_of(process):
 
 
 @pytest.mark.process
+@pytest.mark.weekly
 def test_batch_search_on_two_devices_keeps_the_effective_batch_size(tmp_path):
     """The batch size is at most the effective batch size, which does not change."""
     write_small_corpus(tmp_path)

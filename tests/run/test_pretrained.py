@@ -207,6 +207,7 @@ FEW_UPDATES = (
 
 
 @pytest.mark.process
+@pytest.mark.weekly
 def test_the_script_builds_a_model_that_is_loaded_by_name(tmp_path):
     script = ROOT / "tools" / "make_pretrained.py"
     # A model of two updates writes translations of the largest length.
@@ -237,6 +238,7 @@ def test_the_script_builds_a_model_that_is_loaded_by_name(tmp_path):
 
 
 @pytest.mark.process
+@pytest.mark.weekly
 def test_the_script_builds_a_public_task_and_marks_a_model_that_must_not_be_shared(tmp_path):
     # The modules of the benchmark have names that the tests use for others.
     write = "import pathlib, sys, tasks; tasks.write_small(pathlib.Path(sys.argv[1]))"

@@ -72,6 +72,7 @@ def test_exported_classifier_labels_equal_those_of_the_run(classifier):
     assert any(one.truncated for one in expected)
 
 
+@pytest.mark.weekly
 def test_classifier_of_words_and_their_characters_is_exported(tmp_path):
     overrides = {"model.character_filters": 3, "model.filters": 4, "training.max_steps": 10}
     settings = label_settings(tmp_path, "classify")
