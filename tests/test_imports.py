@@ -39,6 +39,7 @@ TENSORS = {
 }
 WITH_RUN = {
     "run",
+    "run.memory",
     "run.models",
     "preparation",
     "tasks.task",
@@ -89,12 +90,13 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
         {"plugins", "settings", "storage", "storage.checkpoints", "text"},
         {"huggingface_hub", "numpy"},
     ),
-    "run.models": (PLAIN | TENSORS | {"run"}, {"keras", "numpy"}),
+    "run.memory": ({"backend", "process", "settings"}, set()),
+    "run.models": (PLAIN | TENSORS | {"run", "run.memory"}, {"keras", "numpy"}),
     "run.averaging": (PLAIN | {"run", "run.models"}, {"numpy"}),
     # Runs before Keras is imported, so that errors in a user's files are reported at once.
     # This part only checks whether KerasHub is installed and does not import KerasHub.
     "preparation": (PLAIN | {"keras_seq", "run"}, {"keras_hub", "numpy"}),
-    "inference": (PLAIN | TENSORS | {"run", "run.models"}, {"keras", "numpy"}),
+    "inference": (PLAIN | TENSORS | {"run", "run.memory", "run.models"}, {"keras", "numpy"}),
     "evaluation": (PLAIN | {"inference", "run", "run.models"}, {"numpy"}),
     # Matplotlib is an optional dependency for plots.
     "analysis": (

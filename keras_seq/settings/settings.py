@@ -212,6 +212,7 @@ def _family(values: Mapping[str, Any]) -> str:
     """Returns the family of models in nested values; "" if it is unknown."""
     model = values.get("model")
     family = model.get("family") if isinstance(model, Mapping) else None
-    if family is None and (task := values.get("task", "translate")) in TASKS:
+    task = values.get("task", "translate")
+    if family is None and isinstance(task, str) and task in TASKS:
         family = default_family(task, model if isinstance(model, Mapping) else {})
     return family if isinstance(family, str) and family in FAMILIES else ""

@@ -34,6 +34,10 @@ _SPECIAL_NAMES = frozenset(
 )
 
 
+# What a part of another type or value than expected leads to.
+_DAMAGE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+
+
 def import_tokenizer(path: str | os.PathLike[str], lines: Iterable[str] = ()) -> Tokenizer:
     """Imports a SentencePiece model, or a `tokenizer.json` of Hugging Face.
 
@@ -90,28 +94,31 @@ def _with_special_pieces(others: list[StoredPiece]) -> list[StoredPiece]:
 def _convert_json(content: bytes) -> bytes:
     """Converts a tokenizer.json to a SentencePiece model."""
     try:
-        stored = json.loads(content)
-        model = stored["model"]
-        kind = model["type"] if "type" in model else ("BPE" if "merges" in model else "Unigram")
-        if kind == "Unigram":
-            scored = [(str(text), float(score)) for text, score in model["vocab"]]
-            unknown = model.get("unk_id")
-        elif kind == "BPE":
-            scored = list(_bpe_scores(model))
-            texts = [text for text, _ in scored]
-            unknown = texts.index(model["unk_token"]) if model.get("unk_token") in texts else None
-        else:
-            raise InputError(
-                f"its model is {kind}: expected Unigram, or BPE with spaces marked by U+2581"
-            )
-        steps = _Steps(stored)
-        added = {token["content"]: bool(token["special"]) for token in stored["added_tokens"]}
+        return _convert(json.loads(content))
     except InputError:
         raise
-    except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
+    except _DAMAGE as error:
         raise InputError(
             f"not a tokenizer.json of Hugging Face ({type(error).__name__}: {error})"
         ) from None
+
+
+def _convert(stored: Mapping[str, Any]) -> bytes:
+    model = stored["model"]
+    kind = model["type"] if "type" in model else ("BPE" if "merges" in model else "Unigram")
+    if kind == "Unigram":
+        scored = [(str(text), float(score)) for text, score in model["vocab"]]
+        unknown = model.get("unk_id")
+    elif kind == "BPE":
+        scored = list(_bpe_scores(model))
+        texts = [text for text, _ in scored]
+        unknown = texts.index(model["unk_token"]) if model.get("unk_token") in texts else None
+    else:
+        raise InputError(
+            f"its model is {kind}: expected Unigram, or BPE with spaces marked by U+2581"
+        )
+    steps = _Steps(stored)
+    added = {token["content"]: bool(token["special"]) for token in stored["added_tokens"]}
     byte_fallback = bool(model.get("byte_fallback"))
     pieces = [
         StoredPiece(text, score, _type(text, added, byte_fallback))

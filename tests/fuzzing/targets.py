@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -163,12 +164,14 @@ def imported_tokenizers(folder: Path) -> Target:
         },
     }
 
+    unigram = {"type": "Unigram", "unk_id": 0, "vocab": [[text, -1.5] for text in words]}
+
     def check(content: bytes) -> None:
         path.write_bytes(content)
         with refusing(InputError):
             import_tokenizer(path, LINES[:2])
 
-    return Target(json_files(whole), check)
+    return Target(st.one_of(json_files(whole), json_files(whole | {"model": unigram})), check)
 
 
 def text_files(folder: Path) -> Target:
@@ -190,7 +193,8 @@ def text_files(folder: Path) -> Target:
                 assert all(len(pair) == 2 for pair in read_table(path, columns=columns))
             with refusing(InputError):
                 for words, tags in read_labeled(path, tagged=True):
-                    assert len(words.split()) == len(tags.split())
+                    found = re.findall(r"[^ \t\n\r\v\f]+", words)
+                    assert len(found) == len(tags.split(" ") if tags else [])
         with refusing(InputError):
             vectors, width = read_word_vectors(plain)
             assert all(vector.shape == (width,) for vector in vectors.values())
