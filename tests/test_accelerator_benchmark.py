@@ -57,6 +57,7 @@ def run(*arguments):
     return result
 
 
+@pytest.mark.weekly
 def test_accelerator_benchmark_reports_an_update_on_a_cpu():
     small = SHAPE | {"model.units": 16, "model.feedforward_units": 16, "tokenizer.size": 300}
     settings = [f"--set={key}={value}" for key, value in small.items()]

@@ -42,6 +42,7 @@ def blocks(language):
     return re.findall(rf"^```{language}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
 
 
+@pytest.mark.weekly
 def test_latent_variables_page_commands_and_python_run(folder, monkeypatch, keras_seq_command):
     monkeypatch.chdir(folder)
     commands = [shlex.split(line) for block in blocks("bash") for line in block.split("\n") if line]

@@ -48,6 +48,7 @@ def folder(tmp_path, monkeypatch):
         yield tmp_path
 
 
+@pytest.mark.weekly
 def test_every_command_and_file_of_the_plugins_page_works(folder, keras_seq_command):
     commands = [shlex.split(line) for block in blocks("bash") for line in block.split("\n") if line]
     for program, *arguments in commands:

@@ -49,6 +49,7 @@ def small(arguments):
     return [*arguments, *(f"--set={key}={value}" for key, value in overrides.items())]
 
 
+@pytest.mark.weekly
 def test_pretrained_encoders_page_commands_and_python_run(folder, keras_seq_command):
     lines = [line for block in blocks("bash") for line in block.split("\n") if line]
     commands = [shlex.split(line) for line in lines]

@@ -20,6 +20,7 @@ SMALL = {
 }
 
 
+@pytest.mark.weekly
 def test_commands_of_the_speech_page_run(tmp_path, monkeypatch, keras_seq_command):
     for count, seed, name in ((40, 1, "words"), (6, 2, "words-valid")):
         shutil.move(write_sounds(tmp_path, count, seed), tmp_path / f"{name}.tsv")
@@ -45,6 +46,7 @@ def test_commands_of_the_speech_page_run(tmp_path, monkeypatch, keras_seq_comman
         assert (tmp_path / "served" / name / "1" / "saved_model.pb").is_file()
 
 
+@pytest.mark.weekly
 def test_every_python_block_of_the_speech_page_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(

@@ -12,6 +12,7 @@ pytestmark = [pytest.mark.jax, pytest.mark.docs]
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "callbacks.md"
 
 
+@pytest.mark.weekly
 def test_examples_of_the_callbacks_page_run_in_order(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(

@@ -112,6 +112,7 @@ def test_columns_that_a_file_does_not_have_are_refused(
 
 
 @pytest.mark.slow
+@pytest.mark.weekly
 def test_training_on_columns_of_csv_gives_the_weights_of_plain_pairs(
     keras_seq_command, corpus, tmp_path
 ):

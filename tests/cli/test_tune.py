@@ -38,6 +38,7 @@ def options(tmp_path):
 
 
 @pytest.mark.process
+@pytest.mark.weekly
 def test_search_stopped_by_sigterm_resumes_and_finds_the_learning_rate_that_learns(
     tmp_path, options, keras_seq_command
 ):

@@ -87,7 +87,7 @@ def saved(run, part):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("task", weekly_but(TASKS, "guided"))
+@pytest.mark.parametrize("task", weekly_but(TASKS, "classifier"))
 def test_training_on_two_cores_matches_one_core(task, tmp_path, cores):
     settings = TASKS[task](tmp_path)
     for count in (1, 2):

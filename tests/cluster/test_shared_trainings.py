@@ -111,6 +111,7 @@ def test_two_hosts_stopped_by_a_signal_resume_exactly(folder, ended):
     assert last_arrays(run) == last_arrays(folder / f"{ended}-hosts")
 
 
+@pytest.mark.weekly
 def test_time_limit_stops_both_hosts_after_a_save(folder):
     """The hosts agree to stop in the same way as after a signal."""
     # The limit expires before the hosts connect, so they train for only one update.

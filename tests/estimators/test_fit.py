@@ -206,6 +206,7 @@ def test_classifier_fits_a_data_set():
     assert evaluation.metrics["accuracy"].value == pytest.approx(accuracy, abs=1e-9)
 
 
+@pytest.mark.weekly
 def test_tagger_fits_lists_of_words():
     rows = [(text.split(), tags.split()) for text, tags in tagged_lines(150, 1)]
     settings = LABELED | {"model.units": 8, "model.embedding_units": 8}
@@ -223,6 +224,7 @@ def test_generator_fits_texts():
     assert evaluation.metrics["perplexity"].value > 1
 
 
+@pytest.mark.weekly
 def test_recognizer_fits_arrays():
     pytest.importorskip("soundfile")
     pytest.importorskip("soxr")

@@ -213,6 +213,7 @@ def test_evaluate_writes_the_card(tiny_run, pairs, tmp_path, keras_seq_command):
 
 
 @pytest.mark.slow
+@pytest.mark.weekly
 def test_tagger_has_entity_f1_only_for_tags_of_entities(tagger_run, tmp_path, keras_seq_command):
     lines = [*tagged_lines(30, seed=5), ("ada left berlin", "O O B-LOC")]
     data = write_lines(tmp_path / "data.tsv", lines)

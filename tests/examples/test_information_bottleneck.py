@@ -34,6 +34,7 @@ def test_known_information_equals_the_sum_over_the_joint_table(example):
 
 
 @pytest.mark.docs
+@pytest.mark.weekly
 def test_larger_beta_lowers_the_rate_within_the_known_information(example):
     keras.utils.set_random_seed(1)
     train, test, known = example.views(8000, 1), example.views(4000, 2), example.known_information()

@@ -100,6 +100,7 @@ def test_fit_killed_at_random_moments_ends_with_identical_state(tmp_path, straig
     straight.assert_the_same_end(backend, tmp_path / "killed")
 
 
+@pytest.mark.weekly
 def test_fit_skips_damaged_checkpoints_and_reports_them(tmp_path, straight):
     """A `fit` restores the newest checkpoint without truncated files or flipped bits.
 

@@ -32,6 +32,7 @@ def folder(tmp_path_factory):
     return folder
 
 
+@pytest.mark.weekly
 def test_training_stopped_by_the_time_limit_resumes_to_identical_weights(folder):
     settings = {**ENDLESS, "model__dropout": 0.3}
     arguments = command(folder, "stopped", training__max_steps=10**6, **settings)

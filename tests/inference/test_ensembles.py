@@ -149,6 +149,7 @@ def test_options_that_a_predictor_does_not_have_raise_errors(tiny_run, classifie
 
 
 @pytest.mark.process
+@pytest.mark.weekly
 def test_files_are_translated_by_an_ensemble(tiny_run, other_run, tmp_path, keras_seq_command):
     (tmp_path / "lines").write_text("".join(f"{line}\n" for line in LINES))
     outcome = keras_seq_command(

@@ -142,6 +142,7 @@ def test_finished_preparation_is_not_repeated_without_overwrite(
 
 
 @pytest.mark.process
+@pytest.mark.weekly
 def test_interrupted_preparation_keeps_its_vocabulary_until_text_changes(expected, texts, tmp_path):
     """Interrupts preparation with Ctrl-C and changes the text before the last attempt."""
     for side in ("en", "de"):
@@ -264,6 +265,7 @@ def shared(expected, tmp_path_factory):
 
 
 @pytest.mark.process
+@pytest.mark.weekly
 def test_training_on_prepared_text_gives_identical_weights(
     keras_seq_command, shared, text_options, tmp_path
 ):

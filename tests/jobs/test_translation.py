@@ -118,6 +118,7 @@ def test_translated_files_are_identical_after_a_worker_is_killed(
 
 @pytest.mark.process
 @pytest.mark.parametrize("where", ["local"], indirect=True)
+@pytest.mark.weekly
 def test_killed_translation_job_resumes_without_redoing_finished_files(
     start, many_texts, expected_of_many, tmp_path, where
 ):

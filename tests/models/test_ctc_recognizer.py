@@ -99,6 +99,7 @@ def training(folder, epochs, stop=()):
 
 
 @pytest.mark.slow
+@pytest.mark.weekly
 def test_resumed_ctc_training_equals_uninterrupted_training(tmp_path):
     _, expected = training(tmp_path / "whole", epochs=3)
     training(tmp_path / "stopped", epochs=3, stop=[callbacks.StopAtLimit(max_steps=4)])

@@ -130,6 +130,7 @@ def test_tagger_with_a_crf_learns_dependencies_between_tags():
 
 
 @pytest.mark.slow
+@pytest.mark.weekly
 def test_tagger_without_a_crf_cannot_learn_dependencies_between_tags():
     cost, whole = trained(crf=False)
     least = entropy(0.4, 0.3, 0.3) + entropy(0.4, 0.6)

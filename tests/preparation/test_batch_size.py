@@ -85,6 +85,7 @@ def test_batch_search_survives_trial_processes_running_out_of_memory(tmp_path):
 
 
 @pytest.mark.process
+@pytest.mark.weekly
 def test_training_keeps_the_batch_size_it_found(tmp_path):
     """Stops the first search; the second run finds the size, and the third run keeps it."""
     write_small_corpus(tmp_path)

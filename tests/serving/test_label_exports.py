@@ -121,6 +121,7 @@ def test_labels_of_other_exports_equal_those_of_the_run(classifier, classifier_r
             assert row[0].truncated == one.truncated
 
 
+@pytest.mark.weekly
 def test_tags_of_other_exports_equal_those_of_the_run(tagger, tmp_path):
     run = tmp_path / "run"
     shutil.copytree(tagger[0].path, run)

@@ -232,6 +232,7 @@ def test_what_cannot_be_exported_is_said_before_anything_is_written(learned, tmp
     assert os.listdir(tmp_path) == ["taken.tflite"]
 
 
+@pytest.mark.weekly
 def test_autoencoder_and_ensemble_are_exported(learned, tmp_path):
     lines = [" ".join(f"{a}{b}") for a in "abcdef" for b in "abcdef"]
     (tmp_path / "text").write_text("".join(f"{line}\n" for line in lines))

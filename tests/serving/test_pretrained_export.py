@@ -51,6 +51,7 @@ def runs(tmp_path_factory):
     return folder
 
 
+@pytest.mark.weekly
 def test_exported_labels_and_translations_equal_those_of_the_run(runs, tmp_path):
     expected = {
         "classify": keras_seq.Classifier.load(runs / "classify")(TEXTS),

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import keras
 import pytest
 from stock_server import StockProcess, Tensor
+from weekly import weekly_but
 
 import keras_seq
 from keras_seq import litert, runtime
@@ -85,7 +86,7 @@ def test_cases_cover_every_search_setting():
     assert used == set(keras_seq.settings.SearchSettings.model_fields) - reranking
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", weekly_but(CASES, "beam"))
 def test_search_options_work_equally_in_python_command_and_export(
     name, request, keras_seq_command, tmp_path
 ):

@@ -260,6 +260,7 @@ def test_isolated_python_cannot_import_tensorflow():
 
 
 @pytest.mark.parametrize("exported", ["tiny_run"], indirect=True)
+@pytest.mark.weekly
 def test_openvino_results_equal_those_of_the_stock_server(exported):
     """OpenVINO is an independent runtime: its own compiler and kernels, without TensorFlow."""
     openvino = pytest.importorskip("openvino")

@@ -151,11 +151,13 @@ ATTENTIVE = {
 
 
 @pytest.mark.slow
+@pytest.mark.weekly
 def test_resumed_training_with_attention_and_ctc_ends_with_the_same_weights(tmp_path):
     assert_resume_changes_nothing(tmp_path, {**ATTENTIVE, "model__ctc_weight": 0.4})
 
 
 @pytest.mark.slow
+@pytest.mark.weekly
 def test_recognizer_with_attention_and_ctc_is_exported(tmp_path):
     options = {**ATTENTIVE, "model__ctc_weight": 0.4, "training__max_steps": 1}
     train(tmp_path / "sounds", tmp_path / "run", **options)

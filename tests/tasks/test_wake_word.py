@@ -171,6 +171,7 @@ def test_export_gives_the_detections_of_the_run(wake_word_run, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.weekly
 def test_resumed_training_ends_with_the_same_weights(tmp_path):
     """With random noise and dropout, whose seeds are part of the state."""
     options = {

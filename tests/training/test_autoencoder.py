@@ -186,6 +186,7 @@ def test_autoencoder_commands_reject_unsuitable_arguments(learned, keras_seq_com
 
 
 @pytest.mark.slow
+@pytest.mark.weekly
 def test_autoencoder_export_returns_the_same_texts_as_the_autoencoder(
     learned, autoencoder, tmp_path
 ):

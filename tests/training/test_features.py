@@ -147,6 +147,7 @@ def test_export_has_an_input_of_features(forms_run, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.weekly
 def test_features_with_an_encoder_of_their_own_decide_the_form(tmp_path):
     """Hard attention moves over the letters alone, and reads the features at each of them."""
     run = train_forms(tmp_path, model__feature_encoder="linear", model__attention="hard")
@@ -156,6 +157,7 @@ def test_features_with_an_encoder_of_their_own_decide_the_form(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.weekly
 def test_a_transformer_with_encoded_features_is_exported(tmp_path):
     values = {
         "data.pairs": str(write_forms(tmp_path / "forms.tsv")),

@@ -5,6 +5,7 @@ import shutil
 import numpy as np
 import pytest
 from training.toy import assert_equal_tensors, quiet_train, tensors_of, toy_settings
+from weekly import weekly_but
 
 from keras_seq.preparation import prepare_run
 from keras_seq.run import Run
@@ -83,6 +84,7 @@ def test_fine_tuning_starts_from_the_best_weights_and_the_vocabulary(folder):
     assert run.source_tokenizer.to_bytes() == base.source_tokenizer.to_bytes()
 
 
+@pytest.mark.weekly
 def test_fine_tuning_resumes_bit_for_bit_without_the_base_run(folder):
     """Resumes before and after the first checkpoint; frozen weights equal those of the base run."""
     _, said = quiet_train(tuning(folder), folder / "straight")
@@ -128,7 +130,7 @@ TABLES = {
 }
 
 
-@pytest.mark.parametrize("family", ["transformer", "rnn"])
+@pytest.mark.parametrize("family", weekly_but(["transformer", "rnn"], "transformer"))
 def test_changed_vocabulary_copies_or_averages_embedding_rows(request, folder, family):
     base = folder / "base" if family == "transformer" else request.getfixturevalue("rnn")
     options = {

@@ -87,6 +87,7 @@ def test_guided_alignment_brings_attention_closer_to_the_links(tmp_path):
     assert errors[1.0] < 0.6 * errors[0.0], errors
 
 
+@pytest.mark.weekly
 def test_guided_alignment_training_resumes_bit_for_bit(tmp_path):
     """Also uses location-sensitive attention, scheduled sampling, dropout and frozen weights."""
     options = {

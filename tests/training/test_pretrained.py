@@ -165,6 +165,7 @@ def test_frozen_layers_keep_their_pretrained_weights(preset, lines, tmp_path):
     assert not {name for name in same if "layer_1/" in name and "kernel" in name}
 
 
+@pytest.mark.weekly
 def test_translator_with_a_pretrained_encoder_learns_word_order(preset, lines, tmp_path):
     path = tmp_path / "pairs.tsv"
     # The target is the first noun, followed by the first three letters of the noun.

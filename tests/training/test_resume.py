@@ -170,6 +170,7 @@ def test_run_without_a_checkpoint_starts_over(folder, stopped):
 
 
 @pytest.mark.slow
+@pytest.mark.weekly
 def test_patience_stops_at_the_same_update_after_a_resume(folder, tmp_path):
     """Weights hardly change, so the first of the validations at steps 3, 6 and 9 is the best."""
     still = {"training__learning_rate": 1e-9, "training__patience": 2}

@@ -26,6 +26,7 @@ def pairs_file(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.weekly
 def test_members_are_trained_resumed_exported_and_proved(pairs_file, tmp_path):
     """A resumed ensemble with hard attention ends with the weights of an uninterrupted one."""
     overrides = {
@@ -65,6 +66,7 @@ def test_members_are_trained_resumed_exported_and_proved(pairs_file, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.weekly
 def test_spellings_are_learned_by_default(tmp_path):
     """BLEU is 0 for single words, so training must monitor exact match instead."""
     path = tmp_path / "pairs.tsv"

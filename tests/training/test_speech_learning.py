@@ -69,6 +69,7 @@ def test_ctc_recognizer_learns_spoken_words():
     assert errors(heard, words) < 0.1
 
 
+@pytest.mark.weekly
 def test_attention_recognizer_learns_spoken_words():
     features, lengths, words, _ = spoken(600, 1)
     ids = np.zeros((len(words), 5), "int32")
@@ -95,6 +96,7 @@ def test_attention_recognizer_learns_spoken_words():
     assert errors(heard, words) < 0.1
 
 
+@pytest.mark.weekly
 def test_trigger_word_detector_learns_one_of_two_words():
     def labels(count, words, ends):
         marks = np.zeros((count, FRAMES, 1), "float32")

@@ -6,6 +6,7 @@ import pytest
 from stock_server import StockProcess, Tensor
 from training.test_features import COLUMNS, FORMS, LINES, train_forms, write_forms
 from training.toy import assert_equal_tensors, killed_after, tensors_of
+from weekly import weekly_but
 
 import keras_seq
 from keras_seq.run import Run
@@ -18,7 +19,7 @@ MODELS = {
 }
 
 
-@pytest.fixture(scope="module", params=MODELS)
+@pytest.fixture(scope="module", params=weekly_but(MODELS, "copy"))
 def run(request, tmp_path_factory):
     return train_forms(tmp_path_factory.mktemp(request.param), **MODELS[request.param])
 
