@@ -400,10 +400,10 @@ def test_patience_sets_how_many_hypotheses_end_before_search_stops(beam_size, pa
         ({"beam_size": 0}, "`beam_size` must be an integer from 1 to 1,000, received 0"),
         ({"n_best": 0}, "`n_best` must be an integer from 1 to 100,000, received 0"),
         ({"beam_size": 2, "n_best": 3}, "`n_best` must be at most `beam_size`, 2, received 3"),
-        ({"max_length": 0}, "`max_length` must be an integer from 1 to 100,000, received 0"),
+        ({"max_length": 0}, "`max_length` must be an integer from 1 to 10,000, received 0"),
         (
             {"max_length_extra": 0},
-            "`max_length_extra` must be an integer from 1 to 100,000, received 0",
+            "`max_length_extra` must be an integer from 1 to 10,000, received 0",
         ),
         (
             {"max_length_ratio": -1.0},

@@ -145,7 +145,7 @@ covering = functools.cache(
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"min_length": 0}, "`min_length` must be an integer from 1 to 100,000, received 0"),
+        ({"min_length": 0}, "`min_length` must be an integer from 1 to 10,000, received 0"),
         (
             {"min_length": 9, "max_length": 8},
             "`min_length` must be at most `max_length`, 8, received 9",
@@ -159,7 +159,7 @@ covering = functools.cache(
         ({"forbidden_sequences": [()]}, "must not contain an empty sequence"),
         (
             {"no_repeat_ngram_size": -1},
-            "`no_repeat_ngram_size` must be an integer from 0 to 1,000, received -1",
+            "`no_repeat_ngram_size` must be an integer from 0 to 32, received -1",
         ),
         (
             {"repetition_penalty": 0.0},
