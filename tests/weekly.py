@@ -1,4 +1,4 @@
-"""Parameters of tests of which a few run for every change, and the others every week."""
+"""Marks parameters of tests that run every week instead of for every change."""
 
 from collections.abc import Iterable
 from typing import Any

@@ -42,7 +42,7 @@ def require_search_memory(rows: int, hypotheses: int, vocabulary_size: int) -> N
     """Raises InputError if the memory cannot hold the scores of a step, `(B, K, V)`."""
     _require(
         4 * rows * hypotheses * vocabulary_size,
-        f"a search of {rows:,} lines at once with {hypotheses:,} hypotheses each",
+        f"a search with {rows * hypotheses:,} hypotheses at once",
         "lower search.batch_size or search.beam_size",
     )
 

@@ -36,6 +36,8 @@ NAMES = (
 )
 # The longest input that a file is drawn from.
 _INPUT_BYTES = 4096
+# Seconds for the start of a process and for its last file.
+_PATIENCE = 300
 
 
 def main() -> int:
@@ -47,46 +49,63 @@ def main() -> int:
     arguments = parser.parse_args()
     seconds = 60 * arguments.minutes / len(arguments.only)
     if arguments.folder is not None:
-        _fuzz(arguments.only[0], seconds, arguments.folder)
+        fuzz_target(arguments.only[0], seconds, arguments.folder)
         return 0
     findings = 0
     for name in arguments.only:
         with tempfile.TemporaryDirectory() as folder:
-            findings += _in_process(name, seconds, Path(folder), arguments.crashes)
+            findings += fuzz_in_process(name, seconds, Path(folder), arguments.crashes)
     return 1 if findings else 0
 
 
-def _in_process(name: str, seconds: float, folder: Path, crashes: Path) -> int:
+def fuzz_in_process(name: str, seconds: float, folder: Path, crashes: Path) -> int:
     """Fuzzes one target in a process, shows the outcome and returns the number of findings."""
     start = time.monotonic()
     command = [sys.executable, __file__, "--minutes", str(seconds / 60), "--only", name]
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
     path = [str(TESTS), environment.get("PYTHONPATH", "")]
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, path))
-    code = subprocess.run(
-        [*command, "--folder", str(folder)],
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    ).returncode
+    ended = _outcome([*command, "--folder", str(folder)], environment, seconds, folder)
     record = folder / "record.json"
     executions, found = json.loads(record.read_text()) if record.exists() else (0, {})
-    # Atheris ends with this code when a target fails; here, checks report their failures.
-    if code != 0 and (folder / "current").exists():
-        found[f"the process ended with {code}"] = (folder / "current").read_bytes().hex()
+    if ended:
+        current = folder / "current"
+        if not current.exists():
+            raise SystemExit(f"{name}: {ended} before it tried a file:\n{_errors(folder)}")
+        found[ended] = ("", current.read_bytes().hex())
     seconds = time.monotonic() - start
     _say(f"{name:20} {executions:9,} files {seconds:7.0f} s {len(found):3} findings")
-    for what, content in found.items():
+    for what, (message, content) in found.items():
         data = bytes.fromhex(content)
         path_of_crash = crashes / name / hashlib.sha256(data).hexdigest()[:16]
         path_of_crash.parent.mkdir(parents=True, exist_ok=True)
         path_of_crash.write_bytes(data)
-        _say(f"    {path_of_crash}: {what}")
+        _say(f"    {path_of_crash}: {what} {message}")
     return len(found)
 
 
-def _fuzz(name: str, seconds: float, folder: Path) -> None:
+def _outcome(command: list[str], environment: dict[str, str], seconds: float, folder: Path) -> str:
+    """Runs the process of a target; returns "" or how it failed."""
+    with open(folder / "errors.txt", "wb") as errors:
+        try:
+            code = subprocess.run(
+                command,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=errors,
+                stderr=errors,
+                timeout=seconds + _PATIENCE,
+            ).returncode
+        except subprocess.TimeoutExpired:
+            return "the process did not end"
+    return f"the process ended with {code}" if code else ""
+
+
+def _errors(folder: Path) -> str:
+    return (folder / "errors.txt").read_text(errors="replace")[-2000:]
+
+
+def fuzz_target(name: str, seconds: float, folder: Path) -> None:
     """Fuzzes one target in this process; writes the number of files and the findings."""
     is_guided = importlib.util.find_spec("atheris") is not None
     context = nullcontext()
@@ -111,7 +130,8 @@ def _fuzz(name: str, seconds: float, folder: Path) -> None:
         try:
             target.check(content)
         except Exception as error:
-            found.setdefault(_place(error), content.hex())
+            if (place := _place(error)) not in found:
+                found[place], written = (str(error)[:200], content.hex()), 0.0
         if time.monotonic() - written > 1:
             record.write_text(json.dumps([executions, found]))
             written = time.monotonic()
@@ -139,9 +159,9 @@ def _say(line: str) -> None:
 
 
 def _place(error: Exception) -> str:
-    """Returns the kind of an error with the line that raised it."""
+    """Returns the kind of an error and the line that raised it, which tell findings apart."""
     frame = traceback.extract_tb(error.__traceback__)[-1]
-    return f"{type(error).__name__} in {Path(frame.filename).name}:{frame.lineno}: {error}"[:300]
+    return f"{type(error).__name__} in {Path(frame.filename).name}:{frame.lineno}"
 
 
 if __name__ == "__main__":

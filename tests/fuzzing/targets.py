@@ -1,4 +1,4 @@
-"""What is fuzzed: for each kind of file, a strategy of damaged files and a check.
+"""The targets of the fuzzers: a strategy that draws damaged files, and a check, for each format.
 
 A check may raise nothing: whatever a file holds, the library reads it or refuses it with an error
 of one line for its owner.

@@ -1,17 +1,19 @@
 """Damaged and hostile files are read or refused, never an internal error.
 
-`python tests/fuzzing/fuzz.py --minutes 60` goes on for longer, guided by coverage where Atheris is
-installed. `corpus/TARGET/` has the files that once failed.
+`python tests/fuzzing/fuzz.py --minutes 60` tries more files, guided by coverage where Atheris
+is installed. `corpus/TARGET/` has the files that once failed.
 """
 
+import json
 import subprocess
 import sys
 from pathlib import Path
 
 import hypothesis
+import hypothesis.strategies as st
 import pytest
-from fuzzing.fuzz import NAMES
-from fuzzing.targets import TARGETS
+from fuzzing.fuzz import NAMES, fuzz_in_process, fuzz_target
+from fuzzing.targets import TARGETS, Target
 
 FUZZ = Path(__file__).parent / "fuzz.py"
 CORPUS = Path(__file__).parent / "corpus"
@@ -43,8 +45,30 @@ def test_a_damaged_file_leads_to_no_internal_error(name, tmp_path):
     check()
 
 
+def test_failed_checks_are_recorded_with_their_files(tmp_path, monkeypatch):
+    def check(content):
+        assert b"\x00" not in content
+
+    target = Target(st.binary(max_size=4), check)
+    monkeypatch.setitem(TARGETS, "text_files", lambda folder: target)
+    # Without Atheris, which would end this process.
+    monkeypatch.setitem(sys.modules, "atheris", None)
+    fuzz_target("text_files", 1.0, tmp_path)
+    executions, found = json.loads((tmp_path / "record.json").read_text())
+    assert executions > 10
+    ((what, (_, content)),) = found.items()
+    assert what.startswith("AssertionError in test_fuzzing.py:")
+    assert b"\x00" in bytes.fromhex(content)
+
+
+def test_process_that_cannot_start_is_no_success(tmp_path, monkeypatch):
+    monkeypatch.setattr("sys.executable", "false")
+    with pytest.raises(SystemExit, match="settings: the process ended with 1 before it tried"):
+        fuzz_in_process("settings", 1.0, tmp_path, tmp_path / "crashes")
+
+
 @pytest.mark.process
-def test_command_counts_files_and_reports_findings(tmp_path):
+def test_command_counts_files(tmp_path):
     command = [sys.executable, str(FUZZ), "--minutes", "0.05", "--only", "text_files"]
     done = subprocess.run(
         [*command, "--crashes", str(tmp_path)], capture_output=True, text=True, timeout=300

@@ -70,7 +70,7 @@ def test_the_scores_of_a_search_are_reckoned(monkeypatch, tiny_run):
     translator = keras_seq.Translator.load(tiny_run, beam_size=1000)
     size = translator.target_tokenizer.vocabulary_size
     monkeypatch.setenv(VARIABLE, str(4 * 2 * 1000 * size - 1))
-    message = "a search of 2 lines at once with 1,000 hypotheses each needs more than"
+    message = "a search with 2,000 hypotheses at once needs more than"
     with pytest.raises(InputError, match=message):
         translator(["26/09/2034"] * 2)
 
