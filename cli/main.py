@@ -139,6 +139,7 @@ def _explain(error: Exception) -> tuple[str, int]:
     """Returns the message and the exit code of an error."""
     from keras_seq.process.memory import is_out_of_memory
     from keras_seq.settings import SettingsError
+    from keras_seq.storage import reason
     from keras_seq.text import InputError
 
     if isinstance(error, (InputError, SettingsError)):
@@ -151,8 +152,11 @@ def _explain(error: Exception) -> tuple[str, int]:
         return "stopped", 1
     # Some errors of this package have an attribute `exit_code`.
     code = getattr(error, "exit_code", None)
-    if isinstance(error, OSError) or isinstance(code, int):
-        return str(error), code or 1
+    if isinstance(error, OSError):
+        named = error.filename is not None and error.errno is not None
+        return f"{error.filename}: {reason(error)}" if named else str(error), code or 1
+    if isinstance(code, int):
+        return str(error), code
     if is_out_of_memory(error):
         return (
             "out of memory: use smaller batches (--batch-size, training.batch_tokens), a smaller "

@@ -158,10 +158,13 @@ def check_pretrained(settings: Settings) -> None:
     status = weights.stat()
     if size_on_disk(status) < status.st_size:
         raise InputError(f"{weights}: a sparse file: it has holes instead of weights")
-    if (size := status.st_size) < min_size:
+    # A generous limit: the lower bound does not count positions, segments and biases.
+    max_size = 8 * min_size + _MAX_BYTES
+    if not min_size <= (size := status.st_size) <= max_size:
+        limit = f"at least {min_size:,}" if size < min_size else f"at most {max_size:,}"
         raise InputError(
-            f"{weights}: received {size:,} bytes, expected at least {min_size:,} for the encoder "
-            "that config.json describes"
+            f"{weights}: received {size:,} bytes, expected {limit} for the encoder that "
+            "config.json describes"
         )
     if importlib.util.find_spec("keras_hub") is None:
         raise InputError(_NO_KERAS_HUB)

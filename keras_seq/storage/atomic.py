@@ -44,17 +44,18 @@ def atomic_file(path: Path) -> Iterator[BinaryIO]:
         if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
             raise InputError(f"{path}: a pipe or a device, expected a file that can be replaced")
     temporary = _temporary_name(path.parent, path.name)
-    try:
-        with open(temporary, "xb", opener=_open_new) as stream:
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
-        raise
-    sync_directory(path.parent)
+    with _named_errors(path, temporary):
+        try:
+            with open(temporary, "xb", opener=_open_new) as stream:
+                yield stream
+                stream.flush()
+                os.fsync(stream.fileno())
+            os.replace(temporary, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                temporary.unlink(missing_ok=True)
+            raise
+        sync_directory(path.parent)
 
 
 @contextmanager
@@ -68,7 +69,10 @@ def atomic_directory(path: str | os.PathLike[str]) -> Iterator[Path]:
     if os.path.lexists(path) and (path.is_symlink() or not path.is_dir() or any(path.iterdir())):
         raise InputError(f"{path}: exists already; remove it or name another directory")
     path.parent.mkdir(parents=True, exist_ok=True)
-    with temporary_directory(path.parent, path.name) as temporary:
+    with (
+        temporary_directory(path.parent, path.name) as temporary,
+        _named_errors(path, temporary),
+    ):
         yield temporary
         sync_tree(temporary)
         # `rename` replaces an empty directory and fails on any other.
@@ -173,6 +177,22 @@ def sync_directory(directory: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+@contextmanager
+def _named_errors(path: Path, temporary: Path) -> Iterator[None]:
+    """Gives errors of the operating system the name of the file or directory to write.
+
+    The error of a full disk has no name, and other errors have the temporary one.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno is not None:
+            named = Path(error.filename) if isinstance(error.filename, str) else temporary
+            if named.is_relative_to(temporary):
+                error.filename = str(path / named.relative_to(temporary))
+        raise
 
 
 def _temporary_prefix(name: str) -> str:

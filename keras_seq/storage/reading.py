@@ -30,7 +30,7 @@ def check_regular(path: str | os.PathLike[str]) -> Path:
     except OSError as error:
         raise InputError(f"{path}: {reason(error)}") from None
     if not stat.S_ISREG(mode):
-        raise InputError(f"{path}: {_kind(mode)}, expected a regular file")
+        raise InputError(_not_regular(path, mode))
     return path
 
 
@@ -45,7 +45,7 @@ def open_regular(path: str | os.PathLike[str]) -> io.BufferedReader:
     mode = os.fstat(stream.fileno()).st_mode
     if not stat.S_ISREG(mode):
         stream.close()
-        raise InputError(f"{path}: {_kind(mode)}, expected a regular file")
+        raise InputError(_not_regular(path, mode))
     return stream
 
 
@@ -67,8 +67,7 @@ def check_tree(directory: Path, limit: int | None = _MAX_ENTRIES) -> None:
         except OSError as error:
             raise InputError(f"{path}: {reason(error)}") from None
         if not (stat.S_ISDIR(mode) or stat.S_ISREG(mode)):
-            advice = "; cp -rL copies what links lead to" if stat.S_ISLNK(mode) else ""
-            raise InputError(f"{path}: {_kind(mode)}, expected a regular file{advice}")
+            raise InputError(_not_regular(path, mode))
         count += 1
         if limit is not None and count + len(pending) > limit:
             raise InputError(f"{directory}: more than {limit:,} files")
@@ -120,6 +119,12 @@ def hash_file(path: Path, *, follow_links: bool = False) -> str:
 def reason(error: OSError) -> str:
     """Returns the message of an operating system error, without number and path."""
     return (error.strerror or str(error)).lower()
+
+
+def _not_regular(path: str | os.PathLike[str], mode: int) -> str:
+    # Files in the cache of the Hugging Face Hub are links.
+    advice = "; cp -rL copies what links lead to" if stat.S_ISLNK(mode) else ""
+    return f"{path}: {_kind(mode)}, expected a regular file{advice}"
 
 
 def _kind(mode: int) -> str:

@@ -120,6 +120,14 @@ def test_unsupported_hub_preset_raises_a_one_line_error(
     assert not (tmp_path / "run").exists()
 
 
+def test_weights_larger_than_the_encoder_are_not_copied(preset, data, tmp_path):
+    weights = preset / "model.weights.h5"
+    weights.write_bytes(weights.read_bytes() + b"a" * (65 << 20))
+    with pytest.raises(InputError, match="expected at most .* that config.json describes"):
+        open_or_prepare(settings_of(preset, data), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [

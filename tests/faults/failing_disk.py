@@ -1,0 +1,72 @@
+"""Runs a command once for each call that changes a file, and fails this call.
+
+The script runs with the library of failing_calls.c preloaded. Its arguments are the library, a
+folder with the files that the command reads, the error number, "later" to fail all later calls as
+well, the number of the first call, the difference to the next, and the command. The command writes
+to `out/` in a copy of the folder. The script prints a line of JSON for each call.
+"""
+
+import ctypes
+import itertools
+import json
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import keras_seq.inference.translator
+import keras_seq.training
+from keras_seq_cli.main import main
+
+
+def run(library, folder, arguments, call, error, later):
+    """Runs a command in a fork; returns its exit code, standard error, calls and the failed call.
+
+    The exit code is None if a signal ended the process.
+    """
+    reader, writer = os.pipe()
+    with tempfile.TemporaryFile() as said:
+        child = os.fork()
+        if not child:
+            code = 1
+            try:
+                os.chdir(folder)
+                os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+                os.dup2(said.fileno(), 2)
+                library.fail_call(os.fsencode(folder / "out"), call, error, later)
+                code = main(arguments)
+            finally:
+                os.write(writer, b"%d %s" % (library.calls_made(), library.failed_call()))
+                os._exit(code)
+        os.close(writer)
+        _, status = os.waitpid(child, 0)
+        calls, _, failed = (os.read(reader, 5000) or b"0").decode().partition(" ")
+        os.close(reader)
+        said.seek(0)
+        code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else None
+        said = said.read().decode()
+        return {"code": code, "said": said, "calls": int(calls), "failed": failed}
+
+
+def sweep(library, folder, error, later, numbers, arguments):
+    """Fails the calls `numbers`, until the command makes fewer calls than that."""
+    for call in numbers:
+        copy = folder.parent / f"{folder.name}-{call}"
+        shutil.copytree(folder, copy)
+        first = run(library, copy, arguments, call, error, later)
+        left = sorted(str(path.relative_to(copy)) for path in copy.rglob(".tmp-*"))
+        again = run(library, copy, arguments, 0, 0, 0)
+        shutil.rmtree(copy)
+        sys.stdout.write(json.dumps({"call": call, **first, "left": left, "again": again}) + "\n")
+        sys.stdout.flush()
+        if first["calls"] < call:
+            break
+
+
+if __name__ == "__main__":
+    path, folder, error, later, start, step, *arguments = sys.argv[1:]
+    numbers = itertools.count(int(start), int(step))
+    library = ctypes.CDLL(path)
+    library.failed_call.restype = ctypes.c_char_p
+    sweep(library, Path(folder).resolve(), int(error), later == "later", numbers, arguments)
