@@ -25,7 +25,8 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--max-length", type=int, action="append", default=[])
     arguments = parser.parse_args()
-    from keras_seq.process.threads import configure_threads, usable_cores
+    from keras_seq.operating_system import usable_cores
+    from keras_seq.process.threads import configure_threads
 
     # The default of `keras-seq translate`.
     configure_threads(usable_cores())

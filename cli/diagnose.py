@@ -54,7 +54,8 @@ def diagnose(
     find the reference. Model error: the model scores its output higher than the reference.
     """
     from keras_seq.analysis.diagnosis.settings import diagnosis_settings
-    from keras_seq.process.threads import configure_threads, usable_cores
+    from keras_seq.operating_system import usable_cores
+    from keras_seq.process.threads import configure_threads
     from keras_seq.run import Run
     from keras_seq.text import InputError, check_same_length, read_pairs, with_languages
 

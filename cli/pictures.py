@@ -32,7 +32,7 @@ class AttentionPictures:
         self._omitted = 0
         # Empty the file, because `add` appends to it.
         if self._kind == "term" and self._path is not None:
-            Path(self._path).write_text("", encoding="utf-8")
+            Path(self._path).write_text("", encoding="utf-8", newline="\n")
 
     def add(self, first: int, lines: Sequence[str], translations: Sequence[Sequence[Any]]) -> None:
         """Draws the attention weights of lines, or stores the weights until `finish`.

@@ -31,7 +31,8 @@ def report(
     Without the file of a test set, the validation text is used. The page is one HTML file that
     loads nothing else.
     """
-    from keras_seq.process.threads import configure_threads, usable_cores
+    from keras_seq.operating_system import usable_cores
+    from keras_seq.process.threads import configure_threads
     from keras_seq.run import Run
 
     opened = Run.open(run, notice=notice)

@@ -210,7 +210,8 @@ class _TranslationWriter:
 
     def load(self) -> None:
         """Loads the model and shows a status line."""
-        from keras_seq.process.threads import configure_threads, usable_cores
+        from keras_seq.operating_system import usable_cores
+        from keras_seq.process.threads import configure_threads
 
         configure_threads(1 if self._one_at_a_time else usable_cores())
         with status_line(f"loading {self._model.run}"):

@@ -49,7 +49,10 @@ WITH_RUN = {
     "vectors",
 }
 ABOVE_RUN = PLAIN | TENSORS | WITH_RUN | {"keras_seq"}
+# Every part may import it.
+EVERYWHERE = "operating_system"
 ARROWS: dict[str, tuple[set[str], set[str]]] = {
+    EVERYWHERE: (set(), set()),
     # The package `tokenizers` is optional and reads vocabularies in its own format.
     "text": (set(), TEXT_ONLY | {"tokenizers"}),
     "scoring": (set(), TEXT_ONLY),
@@ -268,7 +271,7 @@ def wrong_arrows(modules: dict[str, Module]) -> list[str]:
             part = part_of(found.target)
             top = found.target.split(".")[0]
             if part:
-                allowed = part == module.part or part in ours
+                allowed = part in ours | {module.part, EVERYWHERE}
             else:
                 allowed = top in others or top in sys.stdlib_module_names
             if not allowed:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import itertools
-import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -14,6 +12,7 @@ import keras
 import tensorflow as tf
 
 from keras_seq.cluster.tensorflow_loop import ShardGradients, TensorFlowLoop, Update, signature_of
+from keras_seq.operating_system import keep_freed_memory
 
 # Constants of glibc's malloc.h.
 _M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4
@@ -31,7 +30,7 @@ class TensorFlowCores(TensorFlowLoop):
 
     def __init__(self, shards: int) -> None:
         self._shards = shards
-        _keep_freed_memory()
+        keep_freed_memory()
 
     @contextlib.contextmanager
     def _updates(self, model: keras.Model, example: Any) -> Iterator[Update]:
@@ -80,17 +79,3 @@ def _functions(model: keras.Model, example: Any) -> tuple[Any, Any]:
         return traced(tf.nest.map_structure(tf.convert_to_tensor, shard), tf.constant(number))
 
     return gradients, tf.function(apply, autograph=False)
-
-
-def _keep_freed_memory() -> None:
-    """Tells glibc's malloc to keep large freed blocks. Does nothing without glibc.
-
-    By default, glibc returns blocks of several megabytes to the system. Each update of a training
-    would then page in and zero some hundred megabytes again.
-    """
-    if not sys.platform.startswith("linux"):
-        return
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    if mallopt is not None:
-        mallopt(_M_MMAP_MAX, 0)
-        mallopt(_M_TRIM_THRESHOLD, 2**31 - 1)

@@ -161,7 +161,7 @@ def write_corpus(
             "counts": asdict(counts),
             "shards": shards.written,
         }
-        (temporary / INDEX).write_text(json.dumps(index, indent=2) + "\n", encoding="utf-8")
+        (temporary / INDEX).write_text(json.dumps(index, indent=2) + "\n", "utf-8", newline="\n")
     return counts
 
 

@@ -16,7 +16,7 @@ import keras_seq
 from keras_seq.jobs.chunks import Chunk, Result, Results, Task
 from keras_seq.jobs.failures import ATTEMPTS, JobError, ended_too_often, ending
 from keras_seq.jobs.worker_process import receive, send
-from keras_seq.process.threads import usable_cores
+from keras_seq.operating_system import usable_cores
 from keras_seq.text import Notice
 
 # Append to `sys.path`, so that the directory of the package cannot shadow other modules.

@@ -14,7 +14,7 @@ from typing import Any
 from keras_seq.jobs.chunks import Chunk, Result, Results, Task
 from keras_seq.jobs.failures import ATTEMPTS, JobError, ended_too_often, explained
 from keras_seq.jobs.local_workers import default_workers
-from keras_seq.process.threads import usable_cores
+from keras_seq.operating_system import usable_cores
 from keras_seq.text import InputError, Notice
 
 _WAIT_SECONDS = 30.0

@@ -6,7 +6,6 @@ import contextlib
 import functools
 import json
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -17,6 +16,7 @@ import numpy as np
 
 import keras_seq
 from keras_seq.data import TokenCorpus
+from keras_seq.operating_system import CRASHED, KILLED, memory_of
 from keras_seq.process.devices import Devices
 from keras_seq.process.memory import free_memory
 from keras_seq.run import Run
@@ -39,7 +39,6 @@ _OUT_OF_MEMORY_WORDS = (
     # An error of oneDNN, which TensorFlow uses on CPUs.
     "could not create a ",
 )
-_CRASHES = (-signal.SIGABRT, -signal.SIGBUS, -signal.SIGSEGV)
 _START = (
     "import sys; sys.path.append(sys.argv.pop(1)); "
     "from keras_seq.process.signals import end_with_stdin; end_with_stdin(); "
@@ -134,12 +133,12 @@ def _fits(path: Path, devices: Devices, budget: int) -> bool:
     if process.returncode == 0:
         return True
     # The kernel kills processes that run out of memory.
-    if killed or process.returncode in (_OUT_OF_MEMORY, -signal.SIGKILL):
+    if killed or process.returncode in (_OUT_OF_MEMORY, KILLED):
         return False
     # Libraries that run out of memory crash with all kinds of messages. A smaller batch did not
     # crash, so this one is too large; only a crash with the first one may have another reason.
     too_large = budget > _FIRST or any(words in errors for words in _OUT_OF_MEMORY_WORDS)
-    if process.returncode in _CRASHES and too_large:
+    if process.returncode in CRASHED and too_large:
         return False
     raise InputError(
         f"--batch-tokens auto: a batch of {budget:,} tokens: exit code {process.returncode}: "
@@ -149,21 +148,12 @@ def _fits(path: Path, devices: Devices, budget: int) -> bool:
 
 def _watch(process: subprocess.Popen[str]) -> bool:
     """Waits for a process. Kills it, and returns True, if it takes too much memory."""
-    limit = _MEMORY_SHARE * free_memory() / 1024
+    limit = _MEMORY_SHARE * free_memory()
     while process.poll() is None:
-        if _kilobytes(f"/proc/{process.pid}/status", "VmRSS:", default=0.0) > limit:
+        if memory_of(process.pid) > limit:
             process.kill()
             process.wait()
             return True
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(0.05)
     return False
-
-
-def _kilobytes(file: str, name: str, default: float) -> float:
-    """Reads a number from a file of the kernel; returns `default` if it is missing."""
-    with contextlib.suppress(OSError, ValueError), open(file, encoding="utf-8") as lines:
-        for line in lines:
-            if line.startswith(name):
-                return float(line.split()[1])
-    return default

@@ -6,6 +6,7 @@ import contextlib
 import os
 from pathlib import Path
 
+from keras_seq import operating_system
 from keras_seq.text import InputError
 
 VARIABLE = "KERAS_SEQ_MAX_MEMORY"
@@ -18,7 +19,7 @@ def free_memory() -> float:
     The variable is a number of bytes, or of K, M, G or T, such as `8G`. The result is infinite
     where nothing is known.
     """
-    free = min(_memory_of_machine(), _memory_of_container())
+    free = min(operating_system.free_memory(), _memory_of_container())
     if (value := os.environ.get(VARIABLE)) is not None:
         free = min(free, _parse(value))
     return free
@@ -62,14 +63,6 @@ def _parse(value: str) -> float:
             f"{VARIABLE}: received {value[:40]!r}, expected a number of bytes such as 8G"
         )
     return size
-
-
-def _memory_of_machine() -> float:
-    with contextlib.suppress(OSError, ValueError), open("/proc/meminfo", encoding="utf-8") as lines:
-        for line in lines:
-            if line.startswith("MemAvailable:"):
-                return float(line.split()[1]) * 1024
-    return float("inf")
 
 
 def _memory_of_container() -> float:

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from keras_seq.operating_system import usable_cores
+
 _Batch = TypeVar("_Batch")
 _Result = TypeVar("_Result")
 
@@ -16,13 +18,6 @@ _INTRA_OP, _INTER_OP = "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS"
 _XLA = "NPROC"
 # TensorFlow splits operations across threads on more cores. This was measured on two cores only.
 _MAX_SHARDS = 8
-
-
-def usable_cores() -> int:
-    """Number of cores that this process may use, which may be fewer than the machine has."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def configure_threads(searches: int) -> None:

@@ -6,11 +6,11 @@ import ctypes
 import functools
 import importlib.util
 import math
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from keras_seq.operating_system import shared_library
 from keras_seq.serving.http.text_libraries import TEXT_LIBRARIES, text_library
 from keras_seq.text import InputError
 
@@ -46,11 +46,13 @@ class Library:
         spec = importlib.util.find_spec("tensorflow")
         if spec is None or spec.origin is None:
             raise InputError("tensorflow is needed: python -m pip install tensorflow")
-        name = "libtensorflow_{}" + (".2.dylib" if sys.platform == "darwin" else ".so.2")
         try:
             self._libraries = [
-                ctypes.CDLL(str(Path(spec.origin).with_name(name.format(part))), ctypes.RTLD_GLOBAL)
-                for part in ("framework", "cc")
+                ctypes.CDLL(str(Path(spec.origin).with_name(name)), ctypes.RTLD_GLOBAL)
+                for name in (
+                    shared_library("tensorflow_framework", 2),
+                    shared_library("tensorflow_cc", 2),
+                )
             ]
         except OSError as error:
             raise InputError(f"TensorFlow's C library cannot be loaded: {error}") from None

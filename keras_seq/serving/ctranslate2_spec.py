@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from keras_seq.process.threads import usable_cores
+from keras_seq.operating_system import usable_cores
 from keras_seq.run import Run
 from keras_seq.settings import TransformerSettings
 from keras_seq.text import BOS_ID, EOS_ID, UNK_ID, InputError, Tokenizer

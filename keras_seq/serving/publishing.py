@@ -11,8 +11,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from keras_seq.operating_system import is_read_only, sync_directory
 from keras_seq.run import Run, is_run
-from keras_seq.storage import check_tree, reason, sync_directory, sync_tree, temporary_directory
+from keras_seq.storage import check_tree, reason, sync_tree, temporary_directory
 from keras_seq.text import InputError
 
 # Names that TensorFlow Serving accepts as versions: strings that strtoll parses completely.
@@ -204,10 +205,9 @@ def _check_path(path: Path) -> None:
         problem = "a file, expected a directory" if nearest == path else f"{nearest} is a file"
         raise InputError(f"{path}: {problem}")
     if not os.access(nearest, os.W_OK | os.X_OK):
-        read_only = hasattr(os, "statvfs") and os.statvfs(nearest).f_flag & os.ST_RDONLY
         raise InputError(
             f"{path}: cannot be written: "
-            f"{os.strerror(errno.EROFS if read_only else errno.EACCES).lower()}"
+            f"{os.strerror(errno.EROFS if is_read_only(nearest) else errno.EACCES).lower()}"
         )
 
 

@@ -12,15 +12,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, BinaryIO
 
-from keras_seq.storage.lock import fcntl
+from keras_seq.operating_system import NO_BLOCK, NO_FOLLOW, lock_directory, sync_directory
 from keras_seq.storage.reading import check_regular, reason
 from keras_seq.text import InputError
 
 # Prefix of temporary files and directories: content is written, flushed and renamed. A killed
 # process leaves them behind. A temporary directory is locked while it is written.
 TEMPORARY = ".tmp-"
-# Writes follow no link: temporary files are opened with `O_EXCL`, and a rename replaces a link.
-_NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 # A file name has at most 255 bytes, and UTF-8 takes up to four bytes per character.
 _NAME_CHARACTERS = 40
 
@@ -85,11 +83,11 @@ def temporary_directory(parent: Path, name: str) -> Iterator[Path]:
     """Creates a directory `.tmp-NAME-RANDOM`; deletes it after the block unless it was renamed.
 
     The directory is locked while the block runs. Directories of the same name that dead processes
-    left behind are deleted first.
+    left behind are deleted first, except on Windows, which has no locks on directories.
     """
     for entry in list(os.scandir(parent)):
         if entry.name.startswith(_temporary_prefix(name)) and entry.is_dir(follow_symlinks=False):
-            if (abandoned := _lock(Path(entry.path))) is not None:
+            if (abandoned := lock_directory(Path(entry.path))) is not None:
                 shutil.rmtree(entry.path, ignore_errors=True)
                 os.close(abandoned)
     path, handle = _locked_directory(parent, name)
@@ -127,7 +125,7 @@ def make_directory(path: Path, *, parents: bool = False) -> None:
 def open_to_append(path: Path) -> IO[bytes]:
     """Opens a regular file for appending, and creates it if it is missing."""
     check_regular(path)
-    flags = _NO_FOLLOW | getattr(os, "O_NONBLOCK", 0)
+    flags = NO_FOLLOW | NO_BLOCK
     return open(path, "ab", opener=lambda name, mode: os.open(name, mode | flags, 0o666))
 
 
@@ -167,18 +165,6 @@ def sync_tree(path: Path) -> None:
         sync_directory(Path(directory))
 
 
-def sync_directory(directory: Path) -> None:
-    """Flushes the entries of a directory to the disk."""
-    # Windows cannot open a directory.
-    if os.name != "posix":
-        return
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
 @contextmanager
 def _named_errors(path: Path, temporary: Path) -> Iterator[None]:
     """Gives errors of the operating system the name of the file or directory to write.
@@ -204,7 +190,8 @@ def _temporary_name(parent: Path, name: str) -> Path:
 
 
 def _open_new(path: str, flags: int) -> int:
-    return os.open(path, flags | _NO_FOLLOW, 0o666)
+    # Writes follow no link: `O_EXCL` refuses existing files, and a rename replaces a link.
+    return os.open(path, flags | NO_FOLLOW, 0o666)
 
 
 def _locked_directory(parent: Path, name: str) -> tuple[Path, int | None]:
@@ -214,26 +201,9 @@ def _locked_directory(parent: Path, name: str) -> tuple[Path, int | None]:
         # not read the directory.
         path = _temporary_name(parent, name)
         path.mkdir()
-        handle = _lock(path, wait=True)
+        handle = lock_directory(path, wait=True)
         # Another process may have deleted the directory before it was locked.
         if path.exists():
             return path, handle
         if handle is not None:
             os.close(handle)
-
-
-def _lock(directory: Path, *, wait: bool = False) -> int | None:
-    """Locks a directory and returns the handle; None if it cannot be locked."""
-    # Windows has no locks on directories, so abandoned directories stay there.
-    if fcntl is None:
-        return None
-    try:
-        handle = os.open(directory, os.O_RDONLY | _NO_FOLLOW)
-    except OSError:
-        return None
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    except OSError:
-        os.close(handle)
-        return None
-    return handle

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import stat
 from pathlib import Path
-from typing import Any
 
+from keras_seq.operating_system import NO_BLOCK, NO_FOLLOW, lock_file
 from keras_seq.storage.reading import reason
 from keras_seq.text import InputError
 
-fcntl: Any = None
-# Windows has no `fcntl`, so a second writer is not detected there.
-with contextlib.suppress(ImportError):
-    import fcntl
-
 LOCK = ".lock"
-# Without O_NONBLOCK, opening a pipe could block.
-_FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+_FLAGS = os.O_RDWR | os.O_CREAT | NO_FOLLOW | NO_BLOCK
 
 
 class DirectoryLock:
@@ -40,17 +33,12 @@ class DirectoryLock:
             if not stat.S_ISREG(os.fstat(handle).st_mode):
                 os.close(handle)
                 raise InputError(f"{path}: a pipe or device, expected a regular file")
-            if fcntl is None:
-                self._handle = handle
-                return
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
+            if not lock_file(handle):
                 os.close(handle)
                 raise InputError(
                     f"{directory}: another {holder} is at work there: wait for it, end it, "
                     "or name another directory"
-                ) from None
+                )
             # Another process may have deleted and recreated the file since it was opened.
             if path.exists() and os.path.samestat(os.fstat(handle), path.stat()):
                 self._handle = handle

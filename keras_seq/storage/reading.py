@@ -10,14 +10,14 @@ import stat
 from pathlib import Path
 from typing import Any
 
+from keras_seq.operating_system import NO_BLOCK, NO_FOLLOW
 from keras_seq.text import InputError
 
+_FLAGS = NO_FOLLOW | NO_BLOCK
 # A file system may use no blocks for files up to this size.
 _SPARSE_BYTES = 1 << 20
 # Maximum number of files in a directory to check; a run or an export has far fewer.
 _MAX_ENTRIES = 100_000
-# Without O_NONBLOCK, opening a pipe without a writer blocks forever.
-_FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
 def check_regular(path: str | os.PathLike[str]) -> Path:

@@ -17,13 +17,12 @@ from datetime import datetime
 from types import FrameType
 from typing import Any
 
+from keras_seq.operating_system import ALARM
 from keras_seq.process.signals import exit_after, forget_deferred, raise_outside_libraries
 
 # Seconds for a clean exit once everything is saved. The whole exit may take five seconds.
 GRACE_SECONDS = 2.5
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
-# The signal of timers, which Windows lacks.
-_ALARM = getattr(signal, "SIGALRM", None)
 
 
 class SignalStop:
@@ -64,17 +63,17 @@ class SignalStop:
         self._installed = threading.current_thread() is threading.main_thread()
         self._signals: tuple[int, ...] = _SIGNALS
         if at is not None:
-            if _ALARM is None or not self._installed:
+            if ALARM is None or not self._installed:
                 raise ValueError(
                     "a time to stop at needs a POSIX system and the main thread: leave it out, "
                     "or set a limit such as training.max_minutes"
                 )
-            self._signals = (*_SIGNALS, _ALARM)
+            self._signals = (*_SIGNALS, ALARM)
 
     @property
     def reason(self) -> str:
         """The reason why the training ended, for a message."""
-        return "the time is up" if self.agreed == _ALARM else "stopped by a signal"
+        return "the time is up" if self.agreed == ALARM else "stopped by a signal"
 
     def __enter__(self) -> SignalStop:
         if self._installed:
@@ -121,9 +120,9 @@ class SignalStop:
         # A second signal kills the process, except after the alarm: a batch queue may send its own
         # signal while the training saves because of the alarm.
         if self.received is not None:
-            if number == _ALARM:
+            if number == ALARM:
                 return
-            if self.received != _ALARM:
+            if self.received != ALARM:
                 os._exit(128 + number)
         self.received = number
         if self._together:
@@ -150,15 +149,15 @@ class SignalStop:
         begin = time.monotonic()
         while number is not None:
             second = self._next_signal(0.05)
-            if second not in (None, _ALARM):
-                if number != _ALARM:
+            if second not in (None, ALARM):
+                if number != ALARM:
                     os._exit(128 + number)
                 number, begin = second, time.monotonic()
             if self._writer.fileno() < 0:
                 return
             clean_since = self._clean_since
             # To exit now would end the training of all hosts, and a deadline is not urgent.
-            waits = self._together and number == _ALARM
+            waits = self._together and number == ALARM
             if clean_since is not None and not waits:
                 if time.monotonic() - max(begin, clean_since) > GRACE_SECONDS:
                     self.agreed = number

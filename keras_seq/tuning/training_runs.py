@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import signal
-
+from keras_seq.operating_system import KILLED
 from keras_seq.run import Run
 from keras_seq.settings import Settings
 from keras_seq.text import Notice
@@ -14,7 +13,7 @@ from keras_seq.tuning.training_process import Train
 _STATES: dict[int, State] = {
     3: "diverged",
     4: "out of memory",
-    -signal.SIGKILL: "out of memory",
+    KILLED: "out of memory",
 }
 # A training that ends before this share of its time has reached another limit.
 _EARLY = 0.99

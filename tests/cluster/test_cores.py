@@ -16,8 +16,8 @@ from weekly import weekly_but
 
 from keras_seq.cluster import Cluster, start_cluster
 from keras_seq.cluster.tensorflow_cores import TensorFlowCores
+from keras_seq.operating_system import usable_cores
 from keras_seq.process.devices import Devices
-from keras_seq.process.threads import usable_cores
 
 pytestmark = pytest.mark.skipif(
     keras.backend.backend() != "tensorflow", reason="JAX has a program for the whole batch"

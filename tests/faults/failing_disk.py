@@ -7,6 +7,7 @@ to `out/` in a copy of the folder. The script prints a line of JSON for each cal
 """
 
 import ctypes
+import importlib
 import itertools
 import json
 import os
@@ -15,9 +16,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-import keras_seq.inference.translator
-import keras_seq.training
 from keras_seq_cli.main import main
+
+# The forks need not import what takes seconds.
+for name in ("keras_seq.inference.translator", "keras_seq.training"):
+    importlib.import_module(name)
 
 
 def run(library, folder, arguments, call, error, later):

@@ -6,12 +6,12 @@ import sys
 
 import pytest
 
+from keras_seq.operating_system import usable_cores
 from keras_seq.process.threads import (
     configure_threads,
     configure_training_threads,
     num_search_threads,
     num_training_threads,
-    usable_cores,
 )
 
 NAMES = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS")

@@ -199,7 +199,7 @@ def test_number_of_connections_follows_from_the_limit_on_open_files():
 
 def test_limit_on_open_files_is_raised_to_the_hard_limit():
     code = (
-        "import resource; from keras_seq.process.open_files import raise_open_file_limit as up; "
+        "import resource; from keras_seq.operating_system import raise_open_file_limit as up; "
         "n = resource.RLIMIT_NOFILE; resource.setrlimit(n, (100, 300)); "
         "print(up(200), resource.getrlimit(n), up(1000), resource.getrlimit(n), up(50))"
     )

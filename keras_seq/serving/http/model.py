@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.framework import types_pb2
 
-from keras_seq.process.threads import usable_cores
+from keras_seq.operating_system import usable_cores
 from keras_seq.serving.graph_file.operations import check_trusted
 from keras_seq.serving.graph_file.signatures import Signature, TensorInfo
 from keras_seq.serving.http.errors import RequestError

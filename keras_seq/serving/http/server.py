@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import re
 import signal
 import socket
@@ -14,9 +13,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from keras_seq.process.open_files import raise_open_file_limit
+from keras_seq.operating_system import raise_open_file_limit, reuse_address, usable_cores
 from keras_seq.process.signals import raise_outside_libraries
-from keras_seq.process.threads import usable_cores
 from keras_seq.serving.http.hosts import allowed_hosts
 from keras_seq.serving.http.limits import MAX_OPEN_FILES, Limits, connection_limit
 from keras_seq.serving.http.versions import newest_version
@@ -190,8 +188,7 @@ def _listener(host: str, port: int) -> socket.socket:
         message = reason(error) if isinstance(error, OSError) else str(error)
         raise InputError(f"{host}: not an address to listen on: {message}") from None
     try:
-        if os.name == "posix":
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        reuse_address(listener)
         listener.bind(address)
     except OSError as error:
         listener.close()

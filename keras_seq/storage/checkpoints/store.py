@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from keras_seq.operating_system import sync_directory
 from keras_seq.storage import (
     TEMPORARY,
     DirectoryLock,
@@ -22,7 +23,6 @@ from keras_seq.storage import (
     remove,
     remove_temporaries,
     size_on_disk,
-    sync_directory,
     sync_tree,
     temporary_directory,
     write_file,
