@@ -1,0 +1,89 @@
+"""Commands whose n-th write, flush, rename or new file fails, as on a full or broken disk."""
+
+import errno
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from faults.training_process import command, write_corpus
+
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.skipif(
+        sys.platform != "linux" or shutil.which("cc") is None, reason="needs Linux and a C compiler"
+    ),
+]
+
+FOLDER = Path(__file__).parent
+# A failure of these is not an error: the directory is made again, and the system flushes later.
+HARMLESS = ("mkdir /run/checkpoints",)
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory):
+    path = tmp_path_factory.mktemp("library") / "failing_calls.so"
+    source = str(FOLDER / "failing_calls.c")
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", str(path), source, "-ldl"], check=True)
+    return path
+
+
+@pytest.fixture
+def sweep(library, tmp_path):
+    folder = tmp_path / "files"
+    folder.mkdir()
+    write_corpus(folder)
+
+    def run(arguments, first, step, error=errno.ENOSPC, later="once"):
+        paths = os.pathsep.join(sys.path)
+        found = subprocess.run(
+            [
+                *(sys.executable, str(FOLDER / "failing_disk.py"), str(library), str(folder)),
+                *(str(error), later, str(first), str(step), *arguments),
+            ],
+            env=os.environ | {"LD_PRELOAD": str(library), "PYTHONPATH": paths},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return [json.loads(line) for line in found.stdout.splitlines()]
+
+    return run
+
+
+def train_arguments():
+    limits = {"max_steps": 4, "checkpoint_every": 2, "validate_every": 2}
+    arguments = command(Path(), "out/run", **{f"training__{key}": n for key, n in limits.items()})
+    return [*arguments, "--set=search.beam_size=1"]
+
+
+def check(rows, message, fewest_calls):
+    """Each failure is one clear line that names the file, and the same command then succeeds."""
+    assert len(rows) > 1 and rows[-1]["calls"] >= fewest_calls, rows
+    *failed, last = rows
+    # The last command made fewer calls than the one that was to fail.
+    assert last["code"] == 0 and not last["failed"], last
+    for row in failed:
+        assert row["again"]["code"] == 0, row
+        assert row["left"] == [], row
+        if row["failed"] in HARMLESS:
+            continue
+        assert row["code"] in (1, 2), row
+        said = row["said"].rstrip("\n").split("\n")[-1]
+        assert said.startswith("keras-seq: out/"), row
+        assert message in said, row
+        assert "Traceback" not in row["said"] and "internal error" not in row["said"], row
+
+
+def test_training_names_the_file_when_a_call_fails(sweep):
+    check(sweep(train_arguments(), 20, 110), "no space left on device", 250)
+
+
+@pytest.mark.weekly
+@pytest.mark.parametrize("later", ["once", "later"])
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO])
+def test_training_survives_many_failures(sweep, error, later):
+    check(sweep(train_arguments(), 1, 9, error, later), os.strerror(error).lower(), 250)
