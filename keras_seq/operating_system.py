@@ -28,7 +28,7 @@ with contextlib.suppress(ImportError):
 
 # Flags of `os.open`. Windows has neither; links need a privilege there, and pipes are no files.
 NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
-# Without it, opening a pipe that nobody writes to blocks forever.
+# Without it, opening a pipe without a writer blocks forever.
 NO_BLOCK = getattr(os, "O_NONBLOCK", 0)
 # The signal of timers, which Windows lacks.
 ALARM: int | None = getattr(signal, "SIGALRM", None)
@@ -44,8 +44,8 @@ _M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4
 def lock_file(handle: int, *, wait: bool = False) -> bool:
     """Locks an open file for this process, until the handle is closed.
 
-    Returns False if another process has the lock. With `wait`, waits for that process; Windows
-    gives up after ten seconds.
+    Returns False if another process has the lock. With `wait`, waits for that process, on Windows
+    for ten seconds at most.
     """
     try:
         if fcntl is not None:
