@@ -27,6 +27,7 @@ from keras_seq.process.threads import share_training_cores
 from keras_seq.run import Run, check_new
 from keras_seq.run.sharing import push
 from keras_seq.settings import TASKS, SearchSettings
+from keras_seq.storage import copy_tree
 from keras_seq.text import InputError
 from keras_seq.training import TrainingResult, train
 from keras_seq.training.trainer import to_stderr
@@ -207,7 +208,7 @@ class Estimator(RunPredictor):
         check_new(directory)
         copy = Path(directory)
         copy.mkdir(parents=True, exist_ok=True)
-        shutil.copytree(self.run.path, copy, symlinks=True, dirs_exist_ok=True)
+        copy_tree(self.run.path, copy)
         self._run = Run.open(copy)
         if self._delete_run is not None:
             self._delete_run()

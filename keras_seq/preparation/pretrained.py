@@ -101,8 +101,9 @@ def read_word_pieces(directory: str | Path) -> WordPieceTokenizer:
     if config.get("split", True) is not True or config.get("special_tokens_in_strings"):
         raise InputError(f"{path}: expected split words and no special tokens in strings")
     vocabulary = Path(directory) / "assets" / "tokenizer" / "vocabulary.txt"
+    content = read_file(vocabulary, _MAX_BYTES)
     try:
-        text = read_file(vocabulary, _MAX_BYTES).decode("utf-8")
+        text = content.decode("utf-8")
         lines = text.replace("\r\n", "\n").split("\n")
         return WordPieceTokenizer(
             lines[:-1] if lines[-1] == "" else lines,

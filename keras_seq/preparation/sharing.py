@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 from typing import NamedTuple
 
 from keras_seq.preparation.files import PairCounts
 from keras_seq.preparation.record import recorded_counts
 from keras_seq.run import Run
 from keras_seq.settings import SIDES, DataSettings, Settings, SettingsError
-from keras_seq.storage import size_on_disk
+from keras_seq.storage import copy_tree, size_on_disk
 from keras_seq.text import InputError, Notice
 
 # Settings of the section `data` that may differ between runs with the same prepared text.
@@ -97,9 +96,7 @@ def share_prepared(run: Run, base: Run, notice: Notice) -> None:
         status = path.lstat()
         if size_on_disk(status) < status.st_size:
             raise InputError(f"{path}: a sparse file: it has holes instead of token ids")
-    shutil.copytree(
-        base.valid_directory, run.valid_directory, symlinks=True, copy_function=shutil.copyfile
-    )
+    copy_tree(base.valid_directory, run.valid_directory)
     notice(f"text and vocabulary are those of {base.path}, which must stay where it is")
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from keras_seq.run.directory import Run
 from keras_seq.run.hub_address import PREFIX, HubAddress, explain, library
 from keras_seq.settings import Settings
+from keras_seq.storage import copy_tree
 from keras_seq.text import InputError
 
 # Names of the Hub for what a model does.
@@ -92,7 +93,7 @@ def public_copy(run: Run, directory: Path, which: str | int = "best") -> Run:
         source, target = run.path / "data" / name, copy.path / "data" / name
         if source.exists():
             target.parent.mkdir(exist_ok=True)
-            (shutil.copytree if source.is_dir() else shutil.copyfile)(source, target)
+            (copy_tree if source.is_dir() else shutil.copyfile)(source, target)
     # Numbers of the training, such as the threshold of a detector.
     log = run.path / "metrics.jsonl"
     if log.exists():

@@ -13,6 +13,7 @@ from keras_seq.storage.atomic import (
     temporary_directory,
     write_file,
 )
+from keras_seq.storage.copying import copy_tree
 from keras_seq.storage.lines import atomic_lines
 from keras_seq.storage.lock import LOCK, DirectoryLock
 from keras_seq.storage.reading import (
@@ -36,6 +37,7 @@ __all__ = [
     "check_regular",
     "check_tree",
     "check_writable",
+    "copy_tree",
     "hash_file",
     "make_directory",
     "open_regular",

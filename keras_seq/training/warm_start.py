@@ -209,9 +209,9 @@ def set_pretrained(run: Run, model: keras.Model) -> None:
     except SettingsError as error:
         raise InputError(str(error)) from None
     except (OSError, ValueError, KeyError) as error:
-        first = (str(error).strip() or repr(error)).splitlines()[0]
         raise InputError(
-            f"{directory}: not the weights of the encoder that settings.toml describes: {first}"
+            f"{directory}: not the weights of the encoder that settings.toml describes: "
+            f"{_first_reason(error)}"
         ) from None
     weights = named_weights(model)
     for name, weight in named_weights(encoder).items():
@@ -220,6 +220,15 @@ def set_pretrained(run: Run, model: keras.Model) -> None:
                 continue
             raise InputError(f"{directory}: the model has no weight {name}")
         array = backend.to_numpy(weight)
+        if not np.isfinite(array).all():
+            raise InputError(f"{directory}: the weight {name} has values that are not finite")
         if name.endswith(_EMBEDDING):
             array = array[list(tokenizer.original_ids)]
         weights[name].assign(array)
+
+
+def _first_reason(error: Exception) -> str:
+    """Returns the line of an error of Keras that says what is wrong."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [repr(error)]
+    # Keras lists the objects that it could not load, and gives the error of one of them.
+    return lines[1] if lines[0].endswith(":") and len(lines) > 1 else lines[0]

@@ -202,3 +202,30 @@ def test_invalid_pretrained_weights_file_raises_input_error(preset, lines, tmp_p
         (run.pretrained_directory / "model.weights.h5").write_bytes(content)
         with pytest.raises(InputError, match="not the weights of the encoder"):
             set_pretrained(run, model)
+
+
+@pytest.mark.filterwarnings("ignore:Skipping nested container")
+def test_infinite_or_misshapen_pretrained_weights_are_named(preset, lines, tmp_path):
+    import h5py
+
+    run = prepare_run(classify(preset, tmp_path, lines), tmp_path / "run")
+    model = build_run_model(run)
+    weights = run.pretrained_directory / "model.weights.h5"
+    whole = weights.read_bytes()
+    with h5py.File(weights, "r+") as file:
+        arrays = []
+        file.visititems(
+            lambda name, found: arrays.append(name) if hasattr(found, "shape") else None
+        )
+        first = next(name for name in arrays if file[name].dtype.kind == "f")
+        file[first][...] = float("inf")
+    with pytest.raises(InputError, match="has values that are not finite"):
+        set_pretrained(run, model)
+    weights.write_bytes(whole)
+    with h5py.File(weights, "r+") as file:
+        del file[first]
+        file.create_dataset(first, data=[0.0])
+    # Keras lists objects, and only then says what is wrong with one of them.
+    with pytest.raises(InputError, match="describes: Layer") as error:
+        set_pretrained(run, model)
+    assert "Example error message" not in str(error.value)
