@@ -79,7 +79,7 @@ def check(rows, message, fewest_calls):
 
 
 def test_training_names_the_file_when_a_call_fails(sweep):
-    check(sweep(train_arguments(), 20, 110), "no space left on device", 250)
+    check(sweep(train_arguments(), 60, 150), "no space left on device", 250)
 
 
 @pytest.mark.weekly
