@@ -31,6 +31,7 @@ class Client:
     """A client with one connection per thread."""
 
     def __init__(self, url: str, name: str) -> None:
+        self.name = name
         self._address = urlsplit(url).netloc
         self._path = f"/v1/models/{name}:predict"
         self._local = threading.local()

@@ -76,7 +76,7 @@ ENCODER_AND_DECODER = ("model.members", "model.num_encoder_layers", "model.num_d
 # Other tests train with the options of these commands.
 DRY = [
     f"runs/{name}"
-    for name in "mine bpe letters tagged one two two-devices shared largest more".split()
+    for name in "mine bpe letters tagged one two small two-devices shared largest more".split()
 ]
 PYTHON_LIMIT = '"training.max_minutes": 30'
 
