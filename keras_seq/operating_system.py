@@ -1,7 +1,7 @@
-"""What differs between Linux, macOS and Windows. All other modules are the same on each of them.
+"""Hides what differs between Linux, macOS and Windows from all other modules.
 
-keras-seq is tested on Linux. On the other systems these functions are untested, except that the
-tests simulate what the systems lack.
+keras-seq is tested on Linux. On macOS and Windows it is untested; the tests only simulate what
+these systems lack.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What Windows and macOS lack, simulated: no `fcntl`, no `/proc`, no timers, other names."""
+"""Simulates what Windows and macOS lack, such as `fcntl`, `/proc` and timers."""
 
 import ast
 import errno

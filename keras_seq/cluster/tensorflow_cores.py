@@ -14,9 +14,6 @@ import tensorflow as tf
 from keras_seq.cluster.tensorflow_loop import ShardGradients, TensorFlowLoop, Update, signature_of
 from keras_seq.operating_system import keep_freed_memory
 
-# Constants of glibc's malloc.h.
-_M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4
-
 
 class TensorFlowCores(TensorFlowLoop):
     """Data parallelism on the cores of one CPU: one thread per core, with shared weights.

@@ -1,4 +1,4 @@
-"""Copies files and directories, and names the file that cannot be written."""
+"""Copies directories, and names the file that cannot be copied."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def copy_tree(source: Path, target: Path) -> None:
         try:
             return str(shutil.copyfile(source, target, follow_symlinks=False))
         except OSError as error:
-            # The error of a full disk has no name.
-            error.filename = error.filename or target
+            # The error of a full disk has no name, or also that of the source.
+            error.filename, error.filename2 = error.filename2 or error.filename or target, None
             failed.append(error)
             raise
 

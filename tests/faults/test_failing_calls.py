@@ -1,4 +1,4 @@
-"""Commands whose n-th write, flush, rename or new file fails, as on a full or broken disk."""
+"""Runs commands whose n-th write, flush, rename or new file fails, as on a full or broken disk."""
 
 import errno
 import json

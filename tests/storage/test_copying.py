@@ -21,13 +21,15 @@ def test_a_copy_has_all_files_and_keeps_links(tmp_path):
     assert (tmp_path / "b" / "kept").read_bytes() == b"older"
 
 
-def test_the_error_of_a_full_disk_names_the_first_file(tmp_path, monkeypatch):
+@pytest.mark.parametrize("has_names", [False, True])
+def test_the_error_of_a_full_disk_names_the_first_file(tmp_path, monkeypatch, has_names):
     (tmp_path / "a").mkdir()
     for name in ("one", "two"):
         (tmp_path / "a" / name).write_bytes(b"content")
 
     def full(source, target, **_):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        names = (source, None, target) if has_names else ()
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), *names)
 
     monkeypatch.setattr(shutil, "copyfile", full)
     with pytest.raises(OSError, match="No space left") as error:
