@@ -4,7 +4,9 @@
 
 The clients send Multi30k's validation sentences (or the lines of --text), broken requests and half
 requests. Each answer is compared with the answer to the same sentence alone. Exits with code 1 if
-an answer is wrong, the memory grows by more than 2 %, or a server does not end well.
+an answer is wrong, the memory grows by more than 2 %, or a server does not end well. `--picture`
+draws the memory over time. With `--minutes 0`, `--connections 0` or `--restarts 0` a part is left
+out.
 """
 
 import argparse
@@ -83,9 +85,31 @@ def work(client: Client, address: str, expected: Answers, end: float, seed: int)
     return counts
 
 
-def soak(client: Client, address: str, expected: Answers, minutes: float) -> bool:
+def draw(memory: list[tuple[float, float]], path: pathlib.Path) -> None:
+    """Draws resident memory in MiB over minutes."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(6.4, 3), layout="constrained")
+    axes.plot(*zip(*memory, strict=True))
+    axes.set(xlabel="minutes", ylabel="resident memory (MiB)")
+    axes.set_ylim(0, 1.1 * max(mebibytes for _, mebibytes in memory))
+    axes.grid(alpha=0.3)
+    figure.savefig(path)
+
+
+def soak(
+    client: Client,
+    address: str,
+    expected: Answers,
+    minutes: float,
+    picture: pathlib.Path | None = None,
+) -> bool:
     """Loads the server, and compares its memory after a fifth of the time with that at the end."""
-    end = time.monotonic() + 60 * minutes
+    start = time.monotonic()
+    end = start + 60 * minutes
     found: list[Counts] = []
     workers = [
         threading.Thread(
@@ -95,12 +119,15 @@ def soak(client: Client, address: str, expected: Answers, minutes: float) -> boo
     ]
     for worker in workers:
         worker.start()
-    memory: list[float] = []
+    record: list[tuple[float, float]] = []
     while time.monotonic() < end:
         time.sleep(min(6 * minutes / 10, 10.0))
-        memory.append(client.resident_mebibytes())
+        record.append(((time.monotonic() - start) / 60, client.resident_mebibytes()))
     for worker in workers:
         worker.join()
+    if picture:
+        draw(record, picture)
+    memory = [mebibytes for _, mebibytes in record]
     fifth = max(1, len(memory) // 5)
     before = statistics.median(memory[fifth : 2 * fifth] or memory)
     after = statistics.median(memory[-fifth:])
@@ -193,6 +220,7 @@ def main() -> int:
     parser.add_argument("--text", type=pathlib.Path, help="lines in place of Multi30k's")
     parser.add_argument("--lines", type=int, default=200, help="sentences to send")
     parser.add_argument("--minutes", type=float, default=60)
+    parser.add_argument("--picture", type=pathlib.Path, help="PNG or SVG file of the memory")
     parser.add_argument("--connections", type=int, default=10_000)
     parser.add_argument("--restarts", type=int, default=1000)
     parser.add_argument("--serve", action="append", default=[], metavar="OPTION")
@@ -209,8 +237,11 @@ def main() -> int:
         client = Client(url, arguments.base.resolve().name)
         address = urlsplit(url).netloc
         expected = {line: client.translate(line)[1] for line in lines}
-        well = soak(client, address, expected, arguments.minutes)
-        well = silent(client, address, expected, arguments.connections) and well
+        well = True
+        if arguments.minutes:
+            well = soak(client, address, expected, arguments.minutes, arguments.picture)
+        if arguments.connections:
+            well = silent(client, address, expected, arguments.connections) and well
     finally:
         process.send_signal(signal.SIGTERM)
         print(f"exit code {process.wait(60)}")

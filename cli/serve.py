@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from keras_seq_cli.output import notice
-from keras_seq_cli.quiet import without_log_lines
+from keras_seq_cli.quiet import fast_import, without_log_lines
 from keras_seq_cli.shared_options import Trust
 
 
@@ -83,6 +83,6 @@ def serve(
         notice,
     )
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    with without_log_lines():
+    with without_log_lines(), fast_import():
         server.import_tensorflow()
     raise typer.Exit(server.run())

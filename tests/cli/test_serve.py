@@ -57,8 +57,17 @@ def test_a_missing_extra_is_named(keras_seq_command, version, monkeypatch, packa
 
 
 @pytest.mark.process
-def test_serve_rejects_a_damaged_saved_model(keras_seq_process, version):
-    outcome = keras_seq_process("serve", version.parent, "--port", 0)
+def test_serve_rejects_a_damaged_saved_model_and_imports_no_more_than_it_needs(
+    keras_seq_process, version
+):
+    arguments = ("serve", version.parent, "--port", 0)
+    outcome = keras_seq_process(*arguments, PYTHONPROFILEIMPORTTIME="1")
     assert (outcome.code, outcome.out) == (2, b"")
-    assert f"{version}: saved_model.pb: damaged: not the graph of a SavedModel" in outcome.error
-    assert len(outcome.err.split("\n")) == 2, outcome.err
+    lines = outcome.err.split("\n")
+    imports = {line.split("|")[-1].strip() for line in lines if line.startswith("import time:")}
+    assert "tensorflow.python" in imports
+    # TensorFlow and Keras import these if they are installed, which takes half the start.
+    assert imports.isdisjoint({"matplotlib.artist", "pandas.core", "scipy._lib", "sklearn.utils"})
+    *said, end = [line for line in lines if not line.startswith("import time:")]
+    assert said == [f"keras-seq: {version}: saved_model.pb: damaged: not the graph of a SavedModel"]
+    assert end == ""
