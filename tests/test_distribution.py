@@ -18,6 +18,8 @@ ROOT = Path(__file__).resolve().parents[1]
 VERSION = keras_seq.__version__
 FOLDERS = ("benchmarks", "cli", "docs", "examples", "keras_seq", "tests", "tools")
 FILES = {path.name for path in ROOT.glob("*.md")} | {
+    ".ci/lock",
+    ".ci/lock.txt",
     ".ci/run",
     ".ci/weekly",
     "CITATION.cff",

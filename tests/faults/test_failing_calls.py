@@ -54,9 +54,9 @@ def sweep(library, tmp_path):
     return run
 
 
-def train_arguments():
+def train_arguments(folder=Path(), run="out/run"):
     limits = {"max_steps": 4, "checkpoint_every": 2, "validate_every": 2}
-    arguments = command(Path(), "out/run", **{f"training__{key}": n for key, n in limits.items()})
+    arguments = command(folder, run, **{f"training__{key}": n for key, n in limits.items()})
     return [*arguments, "--set=search.beam_size=1"]
 
 
@@ -87,3 +87,25 @@ def test_training_names_the_file_when_a_call_fails(sweep):
 @pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO])
 def test_training_survives_many_failures(sweep, error, later):
     check(sweep(train_arguments(), 1, 9, error, later), os.strerror(error).lower(), 250)
+
+
+@pytest.mark.weekly
+@pytest.mark.parametrize("later", ["once", "later"])
+@pytest.mark.parametrize(
+    ("format_", "target", "step", "fewest_calls"),
+    [
+        ("savedmodel", "out/served", 10, 80),
+        ("onnx", "out/onnx", 8, 60),
+        ("litert", "out/lite.tflite", 5, 10),
+        ("ctranslate2", "out/ctranslate2", 5, 10),
+    ],
+)
+def test_export_survives_many_failures(
+    sweep, keras_seq_process, tmp_path, format_, target, step, fewest_calls, later
+):
+    folder = tmp_path / "files"
+    (folder / "out").mkdir()
+    trained = keras_seq_process(*train_arguments(folder, folder / "run"))
+    assert trained.code == 0, trained.error
+    rows = sweep(["export", "run", target, "--format", format_], 1, step, errno.ENOSPC, later)
+    check(rows, "no space left on device", fewest_calls)
