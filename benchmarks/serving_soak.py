@@ -92,12 +92,14 @@ def draw(memory: list[tuple[float, float]], path: pathlib.Path) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
+    # Makes the SVG file reproducible.
+    pyplot.rcParams["svg.hashsalt"] = "keras-seq"
     figure, axes = pyplot.subplots(figsize=(6.4, 3), layout="constrained")
     axes.plot(*zip(*memory, strict=True))
     axes.set(xlabel="minutes", ylabel="resident memory (MiB)")
     axes.set_ylim(0, 1.1 * max(mebibytes for _, mebibytes in memory))
     axes.grid(alpha=0.3)
-    figure.savefig(path)
+    figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
 
 
 def soak(
@@ -142,13 +144,15 @@ def soak(
     return not wrong and len(found) == len(workers) and after / before - 1 <= MAX_GROWTH
 
 
-def silent(client: Client, address: str, expected: Answers, count: int) -> bool:
+def silent(name: str, address: str, expected: Answers, count: int) -> bool:
     """Opens silent connections. A client that is connected gets answers; later, so do new ones."""
     from keras_seq.operating_system import raise_open_file_limit
 
     host, port = address.split(":")
     count = min(count, raise_open_file_limit(count + 100) - 100)
     line = next(iter(expected))
+    # The server has closed connections that were idle during the soak.
+    client = Client(f"http://{address}", name)
     right = is_same(client.translate(line)[1], expected[line])
     with contextlib.ExitStack() as opened:
         connected = 0
@@ -160,7 +164,7 @@ def silent(client: Client, address: str, expected: Answers, count: int) -> bool:
         right = right and is_same(client.translate(line)[1], expected[line])
         seconds = time.perf_counter() - start
     time.sleep(1)
-    other = Client(f"http://{address}", client.name)
+    other = Client(f"http://{address}", name)
     right = right and is_same(other.translate(line)[1], expected[line])
     print(f"{connected:,} silent connections: answered in {seconds:.2f} s; right: {right}")
     return right
@@ -241,7 +245,7 @@ def main() -> int:
         if arguments.minutes:
             well = soak(client, address, expected, arguments.minutes, arguments.picture)
         if arguments.connections:
-            well = silent(client, address, expected, arguments.connections) and well
+            well = silent(client.name, address, expected, arguments.connections) and well
     finally:
         process.send_signal(signal.SIGTERM)
         print(f"exit code {process.wait(60)}")

@@ -1,6 +1,7 @@
 """Runs commands whose n-th write, flush, rename or new file fails, as on a full or broken disk."""
 
 import errno
+import itertools
 import json
 import os
 import shutil
@@ -83,8 +84,14 @@ def test_training_names_the_file_when_a_call_fails(sweep):
 
 
 @pytest.mark.weekly
-@pytest.mark.parametrize("later", ["once", "later"])
-@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO])
+@pytest.mark.parametrize(
+    ("error", "later"),
+    [
+        *itertools.product([errno.ENOSPC, errno.EIO], ["once", "later"]),
+        # The server of a network disk is gone.
+        (errno.ESTALE, "later"),
+    ],
+)
 def test_training_survives_many_failures(sweep, error, later):
     check(sweep(train_arguments(), 1, 9, error, later), os.strerror(error).lower(), 250)
 
