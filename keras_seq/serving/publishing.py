@@ -13,7 +13,7 @@ from typing import Any
 
 from keras_seq.operating_system import is_read_only, sync_directory
 from keras_seq.run import Run, is_run
-from keras_seq.storage import check_tree, reason, sync_tree, temporary_directory
+from keras_seq.storage import check_tree, reason, sync_parent, sync_tree, temporary_directory
 from keras_seq.text import InputError
 
 # Names that TensorFlow Serving accepts as versions: strings that strtoll parses completely.
@@ -128,7 +128,7 @@ def publish_directory(destination: Path, write: Callable[[Path], None]) -> Path:
             is_taken = not _linked(written, destination)
         if is_taken:
             raise InputError(f"{destination}: exists already, name another")
-        sync_directory(parent)
+        sync_parent(destination)
     return destination
 
 

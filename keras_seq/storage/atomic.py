@@ -75,7 +75,20 @@ def atomic_directory(path: str | os.PathLike[str]) -> Iterator[Path]:
         sync_tree(temporary)
         # `rename` replaces an empty directory and fails on any other.
         os.rename(temporary, path)
+        sync_parent(path)
+
+
+def sync_parent(path: Path) -> None:
+    """Flushes the name of a new file or directory to the disk; removes it if that fails.
+
+    The caller reports the failure, and the same command can then be run again.
+    """
+    try:
         sync_directory(path.parent)
+    except OSError:
+        with contextlib.suppress(OSError):
+            remove(path)
+        raise
 
 
 @contextmanager

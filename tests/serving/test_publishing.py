@@ -1,5 +1,6 @@
 """Publishing is atomic, even if it fails or another process reads at the same time."""
 
+import errno
 import os
 import random
 import shutil
@@ -109,6 +110,22 @@ def make(write):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize(
+    "write", [lambda path: path.write_text("whole"), lambda path: path.mkdir()], ids=["file", "dir"]
+)
+def test_export_whose_name_cannot_be_flushed_is_removed(tmp_path, monkeypatch, write):
+    def fail(path):
+        if path == tmp_path:
+            raise OSError(errno.ENOSPC, "no space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("keras_seq.storage.atomic.sync_directory", fail)
+        with pytest.raises(InputError, match="new: cannot be written: no space left"):
+            publish_directory(tmp_path / "new", write)
+    assert os.listdir(tmp_path) == []
+    assert publish_directory(tmp_path / "new", write).exists()
+
+
 def test_full_disk_is_reported_in_one_line_and_leaves_nothing(tmp_path):
     def write(directory):
         fill(directory)

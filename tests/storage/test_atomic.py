@@ -1,5 +1,6 @@
 """Atomic writes: complete or absent, and never through a link in the directory."""
 
+import errno
 import os
 import stat
 
@@ -129,6 +130,24 @@ def test_an_atomic_directory_never_takes_the_place_of_content_or_of_a_link(folde
 
 
 @pytest.mark.skipif(os.name != "posix", reason="locks on directories")
+def test_a_directory_whose_name_cannot_be_flushed_is_removed(folder, monkeypatch):
+    def fail(path):
+        if path == folder:
+            raise OSError(errno.EIO, "input/output error")
+
+    def write():
+        with atomic_directory(folder / "new") as temporary:
+            (temporary / "file").write_text("whole")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("keras_seq.storage.atomic.sync_directory", fail)
+        with pytest.raises(OSError):
+            write()
+    assert os.listdir(folder) == []
+    write()
+    assert (folder / "new" / "file").read_text() == "whole"
+
+
 def test_temporary_directories_of_the_dead_are_deleted_and_those_of_the_living_kept(folder):
     with temporary_directory(folder, "a") as living:
         (folder / ".tmp-a-dead").mkdir()
