@@ -23,7 +23,7 @@ def rows():
 
 
 def test_every_promise_has_a_test():
-    found = list(rows())
+    found = [row for row in rows() if "guarantee" in row]
     assert len(found) > 90
     assert [row for row in found if "::" not in row["test"]] == []
 
