@@ -88,4 +88,4 @@ def test_sigterm_while_a_body_trickles_in_ends_without_a_traceback(base):
             stop.set()
             thread.join()
         served.close()
-        assert len(served.said) == 1, served.said
+        assert len(served.said) == 2, served.said

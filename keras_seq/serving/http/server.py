@@ -84,6 +84,8 @@ class Server:
 
     def import_tensorflow(self) -> None:
         """Imports TensorFlow and lists the devices. The caller can silence the log lines."""
+        # This and the model take seconds, in which the port refuses connections.
+        self._notice(f"loading {self.name}, version {self._version}")
         import tensorflow as tf
 
         # List the devices without using them, because the first use fixes the number of threads.
