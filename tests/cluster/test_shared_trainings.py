@@ -134,6 +134,7 @@ def test_missing_first_host_is_reported_after_the_wait(folder):
 
 
 @pytest.mark.parametrize("ended", ["jax"], indirect=True)
+@pytest.mark.weekly
 def test_training_with_sharded_weights_matches_one_device(folder, ended):
     """Tests dropout, one host and two hosts; one device resumes from a sharded training."""
     dropout, words = SAME_DROPOUT[ended], "2 for each copy of the weights\n"

@@ -77,6 +77,7 @@ def straight(tmp_path_factory):
 
 
 @pytest.mark.parametrize("backend", ["jax"])
+@pytest.mark.weekly
 def test_fit_killed_at_random_moments_ends_with_identical_state(tmp_path, straight, backend):
     """Compares weights, averages, optimizer, dropout seeds and the state of other callbacks."""
     straight.begin(backend)

@@ -70,6 +70,7 @@ RECURRENT = {
 }
 
 
+@pytest.mark.weekly
 def test_guided_alignment_brings_attention_closer_to_the_links(tmp_path):
     errors = {}
     for weight in (0.0, 1.0):

@@ -234,6 +234,7 @@ def test_a_score_that_contradicts_the_accuracy_is_reported():
 
 
 @pytest.mark.slow
+@pytest.mark.weekly
 def test_single_words_are_learned_to_the_end_and_the_best_is_right(tmp_path):
     draw = random.Random(1)
     for name, count in (("train", 400), ("valid", 60)):

@@ -469,6 +469,7 @@ def test_automatic_precision_is_chosen_only_once_per_run(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.weekly
 def test_half_precision_training_ends_close_to_the_float32_loss():
     """Sixty updates on a copying task with dropout; random guesses have a loss of 2.8."""
     generator = np.random.default_rng(0)

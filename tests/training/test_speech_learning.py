@@ -53,6 +53,7 @@ def seeded():
     keras.utils.set_random_seed(1)
 
 
+@pytest.mark.weekly
 def test_ctc_recognizer_learns_spoken_words():
     features, lengths, words, _ = spoken(600, 1)
     labels = np.zeros((len(words), 3), "int32")
