@@ -6,8 +6,7 @@ import os
 from pathlib import Path
 
 from keras_seq.run.layout import MARK, WORK
-from keras_seq.settings import MAX_FILE_BYTES
-from keras_seq.storage import LOCK, TEMPORARY, check_tree, read_file, reason
+from keras_seq.storage import LOCK, TEMPORARY, check_tree, open_regular, reason
 from keras_seq.text import InputError
 
 _WORK_PREFIXES = ("vocabulary-", "ids-", TEMPORARY)
@@ -46,11 +45,18 @@ def _check_writable(directory: Path, path: Path) -> None:
 
 
 def is_run(path: str | os.PathLike[str]) -> bool:
-    """Returns True if a directory is a run, with or without checkpoints."""
+    """Returns True if a directory is a run, with or without checkpoints.
+
+    Raises InputError if its settings cannot be read: a run on a failing disk is still a run.
+    """
+    file, mark = Path(path) / "settings.toml", MARK.encode()
     try:
-        return read_file(Path(path) / "settings.toml", MAX_FILE_BYTES).startswith(MARK.encode())
-    except InputError:
-        return False
+        if not file.is_file():
+            return False
+        with open_regular(file) as stream:
+            return stream.read(len(mark)) == mark
+    except OSError as error:
+        raise InputError(f"{file}: {reason(error)}") from None
 
 
 def _is_left_over(entry: Path) -> bool:

@@ -1,9 +1,10 @@
-"""Runs a command once for each call that changes a file, and fails this call.
+"""Runs a command once for each call that changes or reads a file, and fails this call.
 
 The script runs with the library of failing_calls.c preloaded. Its arguments are the library, a
-folder with the files that the command reads, the error number, "later" to fail all later calls as
-well, the number of the first call, the difference to the next, and the command. The command writes
-to `out/` in a copy of the folder. The script prints a line of JSON for each call.
+folder with the files that the command reads, "writes" or "reads", the error number, "later" to
+fail all later calls as well, the number of the first call, the difference to the next, and the
+command. The command writes to `out/` in a copy of the folder. Only these writes can fail, and all
+reads in the folder. The script prints a line of JSON for each call.
 """
 
 import ctypes
@@ -23,7 +24,7 @@ for name in ("keras_seq.inference.translator", "keras_seq.training"):
     importlib.import_module(name)
 
 
-def run(library, folder, arguments, call, error, later):
+def run(library, folder, arguments, call, reads=False, error=0, later=False):
     """Runs a command in a fork; returns its exit code, standard error, calls and the failed call.
 
     The exit code is None if a signal ended the process.
@@ -37,7 +38,8 @@ def run(library, folder, arguments, call, error, later):
                 os.chdir(folder)
                 os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
                 os.dup2(said.fileno(), 2)
-                library.fail_call(os.fsencode(folder / "out"), call, error, later)
+                below = folder if reads else folder / "out"
+                library.fail_call(os.fsencode(below), call, error, later, reads)
                 code = main(arguments)
             finally:
                 os.write(writer, b"%d %s" % (library.calls_made(), library.failed_call()))
@@ -52,14 +54,14 @@ def run(library, folder, arguments, call, error, later):
         return {"code": code, "said": said, "calls": int(calls), "failed": failed}
 
 
-def sweep(library, folder, error, later, numbers, arguments):
+def sweep(library, folder, arguments, numbers, **failure):
     """Fails the calls `numbers`, until the command makes fewer calls than that."""
     for call in numbers:
         copy = folder.parent / f"{folder.name}-{call}"
         shutil.copytree(folder, copy)
-        first = run(library, copy, arguments, call, error, later)
+        first = run(library, copy, arguments, call, **failure)
         left = sorted(str(path.relative_to(copy)) for path in copy.rglob(".tmp-*"))
-        again = run(library, copy, arguments, 0, 0, 0)
+        again = run(library, copy, arguments, 0)
         shutil.rmtree(copy)
         sys.stdout.write(json.dumps({"call": call, **first, "left": left, "again": again}) + "\n")
         sys.stdout.flush()
@@ -68,8 +70,9 @@ def sweep(library, folder, error, later, numbers, arguments):
 
 
 if __name__ == "__main__":
-    path, folder, error, later, start, step, *arguments = sys.argv[1:]
+    path, folder, kind, error, later, start, step, *arguments = sys.argv[1:]
     numbers = itertools.count(int(start), int(step))
     library = ctypes.CDLL(path)
     library.failed_call.restype = ctypes.c_char_p
-    sweep(library, Path(folder).resolve(), int(error), later == "later", numbers, arguments)
+    failure = {"reads": kind == "reads", "error": int(error), "later": later == "later"}
+    sweep(library, Path(folder).resolve(), arguments, numbers, **failure)

@@ -38,12 +38,12 @@ def sweep(library, tmp_path):
     folder.mkdir()
     write_corpus(folder)
 
-    def run(arguments, first, step, error=errno.ENOSPC, later="once"):
+    def run(arguments, first, step, error=errno.ENOSPC, later="once", kind="writes"):
         paths = os.pathsep.join(sys.path)
         found = subprocess.run(
             [
                 *(sys.executable, str(FOLDER / "failing_disk.py"), str(library), str(folder)),
-                *(str(error), later, str(first), str(step), *arguments),
+                *(kind, str(error), later, str(first), str(step), *arguments),
             ],
             env=os.environ | {"LD_PRELOAD": str(library), "PYTHONPATH": paths},
             capture_output=True,

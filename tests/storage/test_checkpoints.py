@@ -14,9 +14,20 @@ import pytest
 import safetensors.numpy
 from run_helpers import BOTH, FILES, SHAPES, forge, save, weights
 
-from keras_seq.run import Run
+from keras_seq.run import Run, check_new, is_run
 from keras_seq.storage.checkpoints import CheckpointStore
 from keras_seq.text import InputError
+
+# A regular file on Linux, whose first byte cannot be read: input/output error.
+UNREADABLE = Path("/proc/self/mem")
+
+
+def opening_unreadable(name):
+    """Returns an `os.open` to which `UNREADABLE` has the name `name`."""
+    real_open = os.open
+    return lambda path, *rest, **options: real_open(
+        UNREADABLE if os.path.basename(path) == name else path, *rest, **options
+    )
 
 
 def test_newest_and_best_checkpoints_are_kept(run):
@@ -254,6 +265,30 @@ def test_earlier_checkpoint_is_kept_when_the_disk_is_full(run, monkeypatch):
     assert run.checkpoints.steps == [1]
     assert run.load_checkpoint(BOTH).step == 1
     assert sorted(os.listdir(run.path / "checkpoints")) == ["latest", "step-00000001"]
+
+
+@pytest.mark.skipif(not UNREADABLE.exists(), reason="needs a file that cannot be read")
+def test_best_checkpoint_is_not_deleted_when_its_pointer_cannot_be_read(run, monkeypatch):
+    save(run, 1)
+    run.mark_best(1)
+    for step in range(2, 5):
+        save(run, step)
+    monkeypatch.setattr("os.open", opening_unreadable("best"))
+    with pytest.raises(InputError, match="best: input/output error"):
+        save(run, 5)
+    with pytest.raises(InputError, match="best: input/output error"):
+        run.load_checkpoint(BOTH, "best")
+    monkeypatch.undo()
+    assert run.load_checkpoint(BOTH, "best").step == 1
+
+
+@pytest.mark.skipif(not UNREADABLE.exists(), reason="needs a file that cannot be read")
+def test_run_on_a_failing_disk_is_still_a_run(run, monkeypatch):
+    assert is_run(run.path) and not is_run(run.path / "checkpoints")
+    monkeypatch.setattr("os.open", opening_unreadable("settings.toml"))
+    for check in (is_run, check_new):
+        with pytest.raises(InputError, match="settings.toml: input/output error"):
+            check(run.path)
 
 
 def test_store_resolves_names_of_checkpoints_and_run_remembers_the_loaded_step(run):

@@ -18,7 +18,7 @@ from keras_seq.storage import (
     DirectoryLock,
     check_writable,
     make_directory,
-    read_file,
+    open_regular,
     reason,
     remove,
     remove_temporaries,
@@ -244,10 +244,19 @@ class CheckpointStore:
         return sorted(steps, key=lambda step: (step == first, step), reverse=True)
 
     def _read_pointer(self, name: str) -> int | None:
+        """Returns the step in a pointer; None if it is missing or damaged.
+
+        Raises InputError if it cannot be read: without it, `_prune` would delete the best
+        checkpoint.
+        """
+        path = self.directory / name
         try:
-            content = read_file(self.directory / name, _MAX_POINTER_BYTES)
-        except InputError:
+            with open_regular(path) as stream:
+                content = stream.read(_MAX_POINTER_BYTES)
+        except FileNotFoundError:
             return None
+        except OSError as error:
+            raise InputError(f"{path}: {reason(error)}") from None
         match = _NAME.fullmatch(content.decode("ascii", "replace").strip())
         step = int(match[1]) if match else None
         return step if step in self.steps else None
