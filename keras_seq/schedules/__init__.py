@@ -1,6 +1,6 @@
 """Schedules of the learning rate and of other rates and weights during training."""
 
-from keras_seq.schedules.learning_rates import InverseSquareRoot, noam
+from keras_seq.schedules.learning_rates import InverseSquareRoot, noam, warmup_cosine
 from keras_seq.schedules.rates import (
     cyclical_annealing,
     linear_annealing,
@@ -15,4 +15,5 @@ __all__ = [
     "logistic_annealing",
     "noam",
     "scheduled_sampling_rate",
+    "warmup_cosine",
 ]

@@ -68,3 +68,36 @@ def noam(scale: float, units: int, warmup_steps: int) -> InverseSquareRoot:
     0.002795
     """
     return InverseSquareRoot(scale * (units * max(1, warmup_steps)) ** -0.5, warmup_steps)
+
+
+def warmup_cosine(
+    peak: float, warmup_steps: int, max_steps: int
+) -> keras.optimizers.schedules.CosineDecay:
+    """Builds Keras' schedule of a linear warmup and half a cosine, which ends near 0.
+
+        rate(step) = peak * step / (warmup + 1),                                  step <= warmup
+        rate(step) = peak / 2 * (1 + cos(pi (step - 1 - warmup) / (max - warmup))),  step > warmup
+
+    with steps from 1. The rate is 0 after the last step `max`.
+
+    Args:
+        peak: Positive float, the rate of the first update after the warmup.
+        warmup_steps: Integer, 0 or more.
+        max_steps: Positive integer, the number of updates of the training.
+
+    Example:
+
+    >>> schedule = warmup_cosine(peak=0.1, warmup_steps=1, max_steps=5)
+    >>> [round(float(schedule(step)), 3) for step in range(6)]
+    [0.05, 0.1, 0.085, 0.05, 0.015, 0.0]
+
+    Reference:
+        Loshchilov and Hutter, "SGDR: Stochastic Gradient Descent with Warm Restarts", 2017,
+        equation 5, without restarts, https://arxiv.org/abs/1608.03983
+    """
+    steps = max(1, max_steps - warmup_steps)
+    if not warmup_steps:
+        return keras.optimizers.schedules.CosineDecay(peak, steps)
+    return keras.optimizers.schedules.CosineDecay(
+        peak / (warmup_steps + 1), steps, warmup_target=peak, warmup_steps=warmup_steps
+    )

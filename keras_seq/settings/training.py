@@ -21,8 +21,9 @@ class TrainingSettings(Section):
         "float32", "Arithmetic of training; weights stay float32. auto: the fastest on the device."
     )
     learning_rate: float = Field(default=0.001, gt=0, le=100, description="Peak learning rate.")
-    schedule: Literal["inverse_sqrt", "noam", "constant"] = a_choice(
-        "inverse_sqrt", "Learning-rate schedule."
+    schedule: Literal["inverse_sqrt", "noam", "cosine", "constant"] = a_choice(
+        "inverse_sqrt",
+        "Learning-rate schedule; cosine ends at 0 after max_steps or max_epochs.",
     )
     warmup_steps: int = a_number(1000, 0, 10_000_000, "Updates until the peak learning rate.")
     beta_1: float = a_share(0.9, "Adam's decay rate of the first moment.")

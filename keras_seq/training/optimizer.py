@@ -9,20 +9,25 @@ import keras
 from keras_seq import backend
 from keras_seq.losses.sequence_cross_entropy import SequenceCrossEntropy
 from keras_seq.run.models import named_weights
-from keras_seq.schedules.learning_rates import InverseSquareRoot, noam
+from keras_seq.schedules.learning_rates import InverseSquareRoot, noam, warmup_cosine
 from keras_seq.settings import Settings
 from keras_seq.text import InputError
 from keras_seq.training.skipping_adam import SkippingAdam
 
 
-def make_optimizer(settings: Settings) -> keras.optimizers.Optimizer:
-    """Returns Adam with the schedule, clipping and moving average of the settings."""
+def make_optimizer(settings: Settings, max_steps: int | None = None) -> keras.optimizers.Optimizer:
+    """Returns Adam with the schedule, clipping and moving average of the settings.
+
+    `max_steps` is the number of updates after which the schedule `cosine` ends.
+    """
     training = settings.training
     rate: Any = training.learning_rate
     if training.schedule == "inverse_sqrt":
         rate = InverseSquareRoot(training.learning_rate, training.warmup_steps)
     elif training.schedule == "noam":
         rate = noam(training.learning_rate, settings.model.output_width, training.warmup_steps)
+    elif training.schedule == "cosine":
+        rate = warmup_cosine(training.learning_rate, training.warmup_steps, max_steps or 1)
     return SkippingAdam(
         rate,
         beta_1=training.beta_1,
@@ -38,10 +43,12 @@ def make_optimizer(settings: Settings) -> keras.optimizers.Optimizer:
     )
 
 
-def compile_model(model: keras.Model, settings: Settings, loss: Any = None) -> None:
+def compile_model(
+    model: keras.Model, settings: Settings, loss: Any = None, max_steps: int | None = None
+) -> None:
     """Compiles a model for `fit`; the default loss is the summed cross-entropy of tokens."""
     model.compile(
-        optimizer=make_optimizer(settings),
+        optimizer=make_optimizer(settings, max_steps),
         # The weights of `fit_batch` turn this sum into a mean.
         loss=loss or SequenceCrossEntropy(settings.training.label_smoothing, "sum"),
         # On CPUs, the compilation of each shape by XLA takes longer than it saves.

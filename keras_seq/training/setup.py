@@ -64,6 +64,11 @@ class TrainingSetup:
         self.stream = training_stream(run, cluster, self.objective.first_counted)
         # Check before creating weights, because JAX creates weights on all hosts together.
         self.check_hosts(self.stream.batches_per_epoch, *_fingerprint(run))
+        if training.schedule == "cosine" and self.max_steps is None:
+            raise InputError(
+                "training.schedule: received 'cosine', which needs the end of the training: set "
+                "training.max_epochs or training.max_steps"
+            )
         self.largest = largest_shapes(self.stream)
         # The weights, their gradients and Adam's two moments.
         source, target = (vocabulary.vocabulary_size for vocabulary in run.vocabularies)
@@ -71,7 +76,8 @@ class TrainingSetup:
         self.model = build_run_model(run, dtype_policy(training.precision))
         freeze(self.model, training.freeze)
         self.train_model = self.objective.model(self.model)
-        compile_model(self.train_model, self.settings, self.objective.loss(self.model))
+        loss = self.objective.loss(self.model)
+        compile_model(self.train_model, self.settings, loss, self.max_steps)
 
     @property
     def updates_per_epoch(self) -> int:

@@ -6,7 +6,7 @@ import keras
 import numpy as np
 import pytest
 
-from keras_seq.schedules import InverseSquareRoot, noam
+from keras_seq.schedules import InverseSquareRoot, noam, warmup_cosine
 
 # Keras counts updates from 0, the formulas from 1.
 STEPS = [0, 1, 2, 3, 9, 98, 99, 100, 999, 99_999]
@@ -45,6 +45,20 @@ def test_noam_schedule_equals_the_formula_of_the_paper(scale, units, warmup):
         # "Attention Is All You Need", section 5.3, equation 3.
         expected = scale * units**-0.5 * min(number**-0.5, number * warmup**-1.5)
         np.testing.assert_allclose(float(schedule(step)), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("warmup", "total"), [(0, 10), (1, 5), (100, 1000), (20, 20)])
+def test_warmup_cosine_equals_its_formula(warmup, total):
+    schedule = warmup_cosine(0.1, warmup, total)
+    for number in [*range(1, warmup + 2), *range(warmup + 1, total + 1), total + 1, total + 9]:
+        rising = 0.1 * number / (warmup + 1)
+        passed = min((number - 1 - warmup) / max(1, total - warmup), 1.0)
+        expected = rising if number <= warmup else 0.05 * (1 + np.cos(np.pi * passed))
+        np.testing.assert_allclose(float(schedule(number - 1)), expected, atol=1e-7)
+    again = keras.optimizers.schedules.deserialize(
+        json.loads(json.dumps(keras.optimizers.schedules.serialize(schedule)))
+    )
+    assert float(again(3)) == float(schedule(3))
 
 
 def test_schedule_sets_the_learning_rate_of_an_optimizer():

@@ -33,6 +33,8 @@ def settings_of(folder, max_steps, **overrides):
         "training__validate_every": 5,
         "training__checkpoint_every": 2,
         "training__max_steps": max_steps,
+        "training__schedule": "cosine",
+        "training__warmup_steps": 3,
     }
     return toy_settings(folder, **(options | METHODS | overrides))
 

@@ -238,6 +238,12 @@ def test_diverging_training_finishes_and_writes_valid_json_metrics(folder):
     assert len(lines_of(folder / "diverges")) == 2
 
 
+def test_cosine_schedule_without_an_end_is_refused(folder):
+    settings = toy_settings(folder, training__schedule="cosine")
+    with pytest.raises(keras_seq.InputError, match="set training.max_epochs or training.max_steps"):
+        keras_seq.train(settings, folder / "endless", notice=[].append)
+
+
 def test_train_rejects_a_directory_that_already_has_a_run(first, folder):
     settings = toy_settings(folder, training__max_steps=1)
     with pytest.raises(keras_seq.InputError, match="has a run already"):
