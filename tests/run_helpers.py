@@ -13,6 +13,8 @@ SHAPES = {"encoder/kernel": ((3, 4), "float32"), "bias": ((4,), "float32"), "rat
 SETTINGS = load_settings(
     overrides={"model.units": 4, "model.feedforward_units": 4, "training.keep_checkpoints": 3}
 )
+# A regular file on Linux, whose first byte cannot be read: input/output error.
+UNREADABLE = Path("/proc/self/mem")
 
 
 def weights(value: float) -> dict[str, np.ndarray]:

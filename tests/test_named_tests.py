@@ -14,8 +14,8 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").r
 NAME = re.compile(r"`(tests/[\w/]+\.py::\w+)(\[[^`\]]+\])?`")
 
 
-def collected(marker, files):
-    """Returns the ids of all tests that a marker selects, with and without their parameters."""
+def collected_cases(marker, files):
+    """Returns the ids of all tests that a marker selects."""
     options = ["--collect-only", "-q", "-p", "no:cacheprovider", "-m", marker]
     result = subprocess.run(
         [sys.executable, "-m", "pytest", *options, *files],
@@ -25,7 +25,12 @@ def collected(marker, files):
         check=False,
     )
     assert result.returncode == 0, result.stdout[-3000:]
-    cases = {line for line in result.stdout.split("\n") if line.startswith("tests/")}
+    return [line for line in result.stdout.split("\n") if line.startswith("tests/")]
+
+
+def collected(marker, files):
+    """Returns the ids of all tests that a marker selects, with and without their parameters."""
+    cases = set(collected_cases(marker, files))
     return cases | {case.split("[")[0] for case in cases}
 
 
@@ -43,6 +48,17 @@ def test_every_test_that_a_page_names_is_collected(page, every_test):
     assert named - every_test == set()
     # `NAME` matches every test that the page mentions.
     assert text.count(".py::") == len(NAME.findall(text)) + text.count("`file.py::test`")
+
+
+def test_counts_of_hostile_input_are_those_of_the_test_files():
+    row = re.compile(r"^\|[^|]+\| (\d+) \| (\d+) \| ((?:`tests/[\w/]+\.py`,? ?)+)\|$", re.M)
+    rows = row.findall((ROOT / "docs" / "robustness.md").read_text("utf-8"))
+    files = [re.findall(r"`([^`]+)`", named) for _, _, named in rows]
+    cases = collected_cases("", sorted({name for names in files for name in names}))
+    assert len(rows) >= 7
+    for (tried, held, _), names in zip(rows, files, strict=True):
+        assert tried == held
+        assert int(tried) == sum(case.split("::")[0] in names for case in cases), names
 
 
 def test_rows_that_promise_both_backends_name_tests_that_run_on_jax(every_test):

@@ -112,8 +112,12 @@ def hash_file(path: Path, *, follow_links: bool = False) -> str:
 
     A file that the user named may be a link (`follow_links`).
     """
-    with open(path, "rb") if follow_links else open_regular(path) as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+    try:
+        with open(path, "rb") if follow_links else open_regular(path) as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError as error:
+        # The error of a read lacks the path.
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from None
 
 
 def reason(error: OSError) -> str:

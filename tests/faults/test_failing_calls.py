@@ -1,9 +1,10 @@
-"""Runs commands whose n-th write, flush, rename or new file fails, as on a full or broken disk."""
+"""Runs commands whose n-th write, flush, rename, new file or read fails, as on a broken disk."""
 
 import errno
 import itertools
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -22,6 +23,12 @@ pytestmark = [
 FOLDER = Path(__file__).parent
 # A failure of these is not an error: the directory is made again, and the system flushes later.
 HARMLESS = ("mkdir /run/checkpoints",)
+# A command may succeed although a read failed: settings are read more than once, the newest
+# checkpoint is found without its name, a new temporary directory need not be searched for old
+# files, and an older checkpoint is read instead.
+FOUND_OTHERWISE = re.compile(
+    r".* (/run/settings\.toml|\S*/checkpoints/latest|\S*/\.tmp-\S*|/tests/.*)"
+)
 
 
 @pytest.fixture(scope="module")
@@ -75,8 +82,30 @@ def check(rows, message, fewest_calls):
         assert row["code"] in (1, 2), row
         said = row["said"].rstrip("\n").split("\n")[-1]
         assert said.startswith("keras-seq: out/"), row
-        assert message in said, row
-        assert "Traceback" not in row["said"] and "internal error" not in row["said"], row
+        check_line(row, said, message)
+
+
+def check_line(row, said, message):
+    assert message in said.lower(), row
+    assert "Traceback" not in row["said"] and "internal error" not in row["said"], row
+
+
+def check_reads(rows, fewest_calls):
+    """A failed read is one line that names the file, unless the command can do without it."""
+    assert len(rows) > 1 and rows[-1]["calls"] >= fewest_calls, rows
+    *failed, last = rows
+    assert last["code"] == 0 and not last["failed"], last
+    for row in failed:
+        assert row["again"]["code"] == 0 and row["left"] == [], row
+        if row["code"] == 0:
+            replaced = "read instead" in row["said"] and "damaged" in row["said"]
+            assert replaced or FOUND_OTHERWISE.fullmatch(row["failed"]), row
+            continue
+        assert row["code"] in (1, 2), row
+        said = row["said"].rstrip("\n").split("\n")[-1]
+        # A path is named, and not only the error.
+        assert re.match(r"keras-seq: (out|run|train\.tsv|valid\.tsv|lines\.txt)\b", said), row
+        check_line(row, said, "input/output error")
 
 
 def test_training_names_the_file_when_a_call_fails(sweep):
@@ -116,3 +145,26 @@ def test_export_survives_many_failures(
     assert trained.code == 0, trained.error
     rows = sweep(["export", "run", target, "--format", format_], 1, step, errno.ENOSPC, later)
     check(rows, "no space left on device", fewest_calls)
+
+
+@pytest.mark.weekly
+@pytest.mark.parametrize(
+    ("arguments", "step", "fewest_calls"),
+    [
+        (train_arguments(), 9, 150),
+        # Resumes a training.
+        ([*train_arguments(run="run"), "--set=training.max_steps=6"], 7, 120),
+        (["translate", "run", "lines.txt", "-o", "out/lines.hyp"], 5, 60),
+        (["export", "run", "out/served"], 11, 60),
+    ],
+    ids=["train", "resume", "translate", "export"],
+)
+def test_commands_survive_failing_reads(
+    sweep, keras_seq_process, tmp_path, arguments, step, fewest_calls
+):
+    folder = tmp_path / "files"
+    trained = keras_seq_process(*train_arguments(folder, folder / "run"))
+    assert trained.code == 0, trained.error
+    (folder / "out").mkdir()
+    (folder / "lines.txt").write_text("a b c\nf e\n")
+    check_reads(sweep(arguments, 1, step, errno.EIO, kind="reads"), fewest_calls)

@@ -12,14 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import safetensors.numpy
-from run_helpers import BOTH, FILES, SHAPES, forge, save, weights
+from run_helpers import BOTH, FILES, SHAPES, UNREADABLE, forge, save, weights
 
 from keras_seq.run import Run, check_new, is_run
 from keras_seq.storage.checkpoints import CheckpointStore
 from keras_seq.text import InputError
-
-# A regular file on Linux, whose first byte cannot be read: input/output error.
-UNREADABLE = Path("/proc/self/mem")
 
 
 def opening_unreadable(name):

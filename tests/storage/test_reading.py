@@ -4,6 +4,7 @@ import hashlib
 import os
 
 import pytest
+from run_helpers import UNREADABLE
 
 from keras_seq.storage import (
     check_tree,
@@ -56,6 +57,12 @@ def test_the_hash_of_a_file_is_that_of_hashlib_and_follows_links_only_when_asked
     expected = hashlib.sha256(b"content").hexdigest()
     assert hash_file(entries["file"]) == expected
     assert hash_file(entries["link"], follow_links=True) == expected
+
+
+@pytest.mark.skipif(not UNREADABLE.exists(), reason="needs a file that cannot be read")
+def test_a_failed_read_of_a_file_to_hash_names_the_file():
+    with pytest.raises(OSError, match=str(UNREADABLE)):
+        hash_file(UNREADABLE)
 
 
 @pytest.mark.parametrize("kind", ["link", "pipe", "device"])
