@@ -106,7 +106,7 @@ DRY = [
     f"runs/{name}"
     for name in (
         *("table", "forms", "topics", "anki", "judged", "intl", "many", "weighted", "mixed"),
-        *("aligned", "hidden", "subwords", "large", "half"),
+        *("aligned", "hidden", "agreeing", "subwords", "sampled", "guided", "large", "half"),
     )
 ]
 

@@ -107,6 +107,7 @@ def test_training_on_two_cores_matches_one_core(task, tmp_path, cores):
 
 
 @pytest.mark.slow
+@pytest.mark.weekly
 def test_resumed_training_on_two_cores_is_bit_identical(tmp_path, cores):
     """Each thread samples the same numbers, in whatever order the threads finish."""
     cores(2)

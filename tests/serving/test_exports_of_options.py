@@ -45,7 +45,7 @@ LINES = [*SOURCES, "das ähm", "", "the the the the"]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", weekly_but(OPTIONS, "copy-members", "rotary"))
+@pytest.mark.parametrize("name", weekly_but(OPTIONS, "copy-members"))
 def test_exports_answer_as_the_run_with_each_option(tmp_path, name):
     run, _ = random_run(tmp_path / "run", **OPTIONS[name])
     version = export_saved_model(run, tmp_path / "served", verify=0)

@@ -224,6 +224,7 @@ def test_autoencoder_export_samples_the_same_texts_from_a_code(learned, tmp_path
 
 
 @pytest.mark.slow
+@pytest.mark.weekly
 def test_resumed_autoencoder_training_ends_with_the_same_weights(text, tmp_path):
     """Covers noise, dropout, word dropout and a KL weight that changes with every update."""
     settings = small(

@@ -420,6 +420,7 @@ def settings_of(folder, precision, max_steps, **overrides):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("precision", ["float16"])
+@pytest.mark.weekly
 def test_a_run_in_half_precision_resumes_to_the_last_bit(tmp_path, precision):
     straight, settings = tmp_path / "straight", settings_of(tmp_path, precision, STEPS)
     quiet_train(settings, straight)

@@ -27,6 +27,7 @@ def same_as_before(count, seed):
 
 
 @pytest.mark.parametrize(("task", "lines"), [("tag", same_as_before)])
+@pytest.mark.weekly
 def test_label_transformers_learn_order_and_export_with_allowed_operations(task, lines, tmp_path):
     path = tmp_path / "lines.tsv"
     path.write_text("".join(f"{text}\t{label}\n" for text, label in lines(600, 1)))
