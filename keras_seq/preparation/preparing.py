@@ -23,12 +23,14 @@ from keras_seq.preparation.record import make_record
 from keras_seq.preparation.reporting import EncodingReport, report, report_unknown_labels
 from keras_seq.preparation.share_of_text import first_share, random_share
 from keras_seq.preparation.sharing import SharedText, share_prepared, with_prepared
+from keras_seq.preparation.teacher import copy_teacher, open_teacher
 from keras_seq.preparation.units import with_units
 from keras_seq.preparation.vocabularies import VocabularyLearner, check_labels, with_learned
 from keras_seq.preparation.warm_start import (
     check_initial_checkpoint,
     copy_initial_checkpoint,
     keeps_vocabulary,
+    starts_with_vocabulary,
 )
 from keras_seq.run import Run, Vocabulary, check_new, lock_directory, with_languages_of
 from keras_seq.settings import TASKS, Settings
@@ -101,6 +103,7 @@ def create_prepared_run(
     _check_bleu_tokenizer(settings.score.tokenize)
     validation_files(settings.data, settings.task)
     base = check_initial_checkpoint(settings, directory, notice)
+    teacher = open_teacher(settings, directory, notice)
     if counts is None:
         counts = count_pairs(settings.data, notice, settings.task)
     if prepared is None:
@@ -112,10 +115,11 @@ def create_prepared_run(
     run = Run.create(directory, settings, overwrite=overwrite, notice=notice, lock=lock)
     try:
         if prepared is None:
-            _Preparation(run, counts, base, executor, notice).write()
+            _Preparation(run, counts, base, teacher, executor, notice).write()
         else:
             share_prepared(run, prepared, notice)
             copy_initial_checkpoint(run, base, notice)
+            copy_teacher(run, teacher, notice)
         run.write_preparation(make_record(run, settings.data, settings.tokenizer, counts))
         if executor is not None:
             executor.finish()
@@ -146,10 +150,12 @@ class _Preparation:
         run: Run,
         counts: PairCounts,
         base: Run | None,
+        teacher: Run | None,
         executor: Executor | None,
         notice: Notice,
     ) -> None:
         self.run, self.counts, self.base, self.notice = run, counts, base, notice
+        self.teacher = teacher
         settings = run.settings
         self.has_labels = TASKS[settings.task].has_labels
         # Encoding labeled text is too little work for several workers.
@@ -169,6 +175,7 @@ class _Preparation:
         except InputError as error:
             raise InputError(f"validation: {error}") from None
         copy_initial_checkpoint(self.run, self.base, self.notice)
+        copy_teacher(self.run, self.teacher, self.notice)
         settings = self.run.settings
         encoder = TASKS[settings.task].encoder(settings, source, target, self.read)
         longest_source, longest_target = self._max_lengths()
@@ -211,16 +218,17 @@ class _Preparation:
         return pairs if packed else usable
 
     def _vocabularies(self) -> tuple[Tokenizer, Vocabulary]:
-        """Learns the vocabularies or takes them from the base run, and updates the settings."""
+        """Learns the vocabularies or takes them from another run, and updates the settings."""
         settings = self.run.settings
-        if self.base is not None and keeps_vocabulary(settings):
-            source, target = self.base.vocabularies
-            self._check_kept_languages(self.base)
+        kept = self.base if starts_with_vocabulary(settings) else self.teacher
+        if kept is not None:
+            source, target = kept.vocabularies
+            self._check_kept_languages(kept)
             if isinstance(target, Labels):
                 check_labels(settings, self.read, self.train_files, target)
-            update = {"tokenizer": self.base.settings.tokenizer}
+            update = {"tokenizer": kept.settings.tokenizer}
             self.run.update_settings(settings.model_copy(update=update))
-            self.notice(f"the vocabulary is that of {self.base.path}")
+            self.notice(f"the vocabulary is that of {kept.path}")
             return with_languages_of(settings, source, target)
 
         files, notice = self.train_files, self.notice
@@ -229,15 +237,18 @@ class _Preparation:
         self.run.update_settings(with_learned(settings, source, target))
         return with_languages_of(settings, source, target)
 
-    def _check_kept_languages(self, base: Run) -> None:
+    def _check_kept_languages(self, kept: Run) -> None:
         """Raises InputError if the text has target languages and the kept vocabulary not."""
         has_languages = self.run.settings.data.has_languages
-        if has_languages == bool(base.languages):
+        if has_languages == bool(kept.languages):
             return
         expected = "no target_language" if has_languages else "the column target_language"
+        key, advice = "teacher", ""
+        if kept is self.base:
+            key, advice = "from_run", ", or training.from_run_vocabulary=new"
         raise InputError(
             f"data.columns: received {self.run.settings.data.columns!r}, expected {expected} as in "
-            f"training.from_run ({base.path}), or training.from_run_vocabulary=new"
+            f"training.{key} ({kept.path}){advice}"
         )
 
     def _write_training(self, encoder: Encoder, write: Callable[..., Any]) -> None:

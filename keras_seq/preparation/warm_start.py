@@ -112,6 +112,11 @@ def check_initial_checkpoint(
 
 
 def keeps_vocabulary(settings: Settings) -> bool:
+    """Tests if a training keeps the vocabulary of its initial checkpoint or of its teacher."""
+    return starts_with_vocabulary(settings) or settings.training.teacher is not None
+
+
+def starts_with_vocabulary(settings: Settings) -> bool:
     """Tests if a warm start keeps the vocabulary of the run with the initial checkpoint."""
     training = settings.training
     return training.from_run is not None and training.from_run_vocabulary == "keep"

@@ -104,11 +104,11 @@ def named_weights(model: keras.Model) -> dict[str, Any]:
     return weights
 
 
-def load_model(run: Run, which: str | int = "best") -> keras.Model:
+def load_model(run: Run, which: str | int = "best", dtype: str | None = None) -> keras.Model:
     """Builds the model of a run and loads a checkpoint; see `CheckpointStore.load`."""
     run.require_weights_of_vocabulary()
     require_source_memory(run.settings)
-    model = build_run_model(run)
+    model = build_run_model(run, dtype)
     weights = named_weights(model)
     for name, array in run.load_weights(weight_shapes(model), which).items():
         weights[name].assign(array)

@@ -88,6 +88,11 @@ class PreparedData:
         return self.path / "data" / "start"
 
     @property
+    def teacher_directory(self) -> Path:
+        """Directory of the run that is the teacher of a distillation."""
+        return self.path / "data" / "teacher"
+
+    @property
     def pretrained_directory(self) -> Path:
         """Directory of the weights of the pretrained encoder."""
         return self.path / "data" / "pretrained"

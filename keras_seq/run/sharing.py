@@ -137,7 +137,7 @@ def _public_settings(settings: Settings) -> Settings:
         elif isinstance(value, str) and os.sep in value:
             update[name] = Path(value).name
     training = {}
-    for name in ("from_run", "source_embeddings", "target_embeddings"):
+    for name in ("from_run", "teacher", "source_embeddings", "target_embeddings"):
         value = getattr(settings.training, name)
         if value is not None:
             training[name] = Path(value).name

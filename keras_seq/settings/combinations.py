@@ -38,6 +38,7 @@ def check_combinations(settings: Any) -> None:
     _check_positions(settings)
     _check_carried_states(settings)
     _check_r_drop(settings)
+    _check_teacher(settings)
 
 
 def _require(training: Any, expected: dict[str, Any], reason: str) -> None:
@@ -266,3 +267,13 @@ def _check_r_drop(settings: Any) -> None:
         )
     required = {"guided_alignment": 0.0, "scheduled_sampling": "none", "carry_state": False}
     _require(settings.training, required, "training.r_drop")
+
+
+def _check_teacher(settings: Any) -> None:
+    """Raises ValueError if the loss cannot compare the outputs with those of a teacher."""
+    if settings.training.teacher is None:
+        return
+    if (members := getattr(settings.model, "members", 1)) != 1:
+        raise ValueError(f"model.members: received {members}, expected 1 with training.teacher")
+    required = {"r_drop": 0.0, "guided_alignment": 0.0, "scheduled_sampling": "none"}
+    _require(settings.training, required | {"carry_state": False}, "training.teacher")

@@ -87,6 +87,10 @@ class TrainingSettings(Section):
     from_run_vocabulary: Literal["keep", "new"] = a_choice(
         "keep", "Keep the vocabulary of from_run, or learn a new one from the text."
     )
+    teacher: str | None = a_text(
+        "Run whose probabilities the training imitates, with its vocabulary."
+    )
+    teacher_weight: float = a_number(0.5, 0, 1, "Share of the loss that imitates the teacher.")
     source_embeddings: str | None = a_text(
         "File of word vectors that initialize the source embeddings, one word per line."
     )

@@ -40,7 +40,7 @@ class LanguageModel(Task):
     usage = "generate {} --n-best 5"
     file = "text"
     data = ("text", "valid_text", "packed")
-    training = ("carry_state", "loss")
+    training = ("carry_state", "loss", "teacher", "teacher_weight")
     without = {
         key: "there is no source"
         for key in (

@@ -57,7 +57,7 @@ class Translation(Task):
         *_FILES,
         *(f"valid_{name}" for name in _FILES),
     )
-    training = ("loss",)
+    training = ("loss", "teacher", "teacher_weight")
     roles = PAIR
     metrics = ALL_METRICS
     monitors = (*TEXT_MONITORS, "loss", "perplexity", "accuracy")

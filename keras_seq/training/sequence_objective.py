@@ -15,6 +15,7 @@ from keras_seq.training.guided_alignment import GuidedAlignmentLoss
 from keras_seq.training.objective import Objective
 from keras_seq.training.r_drop import AgreementLoss
 from keras_seq.training.training_model import training_model
+from keras_seq.training.word_distillation import DistillationLoss
 
 
 class SequenceObjective(Objective):
@@ -29,6 +30,8 @@ class SequenceObjective(Objective):
     def loss(self, model: Any = None) -> Any:
         smoothing = self._training.label_smoothing
         loss = self._own_loss(PAD_ID) or ComparableCrossEntropy(smoothing, "sum")
+        if self._training.teacher is not None:
+            return DistillationLoss(loss, PAD_ID, self._training.teacher_weight)
         if self._training.r_drop:
             return AgreementLoss(loss, PAD_ID, self._training.r_drop)
         factor = self._training.guided_alignment

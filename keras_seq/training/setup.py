@@ -37,6 +37,7 @@ from keras_seq.training.feed import (
 from keras_seq.training.optimizer import compile_model, freeze
 from keras_seq.training.precision import dtype_policy, resolve_precision
 from keras_seq.training.state import restore_arrays, training_arrays
+from keras_seq.training.word_distillation import with_teacher
 
 Notice = Callable[[str], None]
 # Number of updates to measure.
@@ -76,6 +77,8 @@ class TrainingSetup:
         self.model = build_run_model(run, dtype_policy(training.precision))
         freeze(self.model, training.freeze)
         self.train_model = self.objective.model(self.model)
+        if training.teacher is not None:
+            self.train_model = with_teacher(run, self.model, dtype_policy(training.precision))
         loss = self.objective.loss(self.model)
         compile_model(self.train_model, self.settings, loss, self.max_steps)
 

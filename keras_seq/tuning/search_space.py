@@ -23,7 +23,7 @@ _NOT_SEARCHED = (
     *("model.family", "training.max_steps", "training.max_minutes", "training.max_epochs"),
     *("training.monitor", "training.validate_every", "training.checkpoint_every"),
     *("training.keep_checkpoints", "training.sample_count", "training.validation_beam_size"),
-    *("training.from_run", "training.from_hub", "training.callbacks"),
+    *("training.from_run", "training.teacher", "training.from_hub", "training.callbacks"),
 )
 # The width of a model, by the first of these names that its family has.
 _WIDTHS = ("units", "decoder_units", "hidden_units", "filters")
