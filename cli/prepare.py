@@ -76,4 +76,6 @@ def prepare(
     option = "" if resolved.task == "translate" else f"--task {resolved.task} "
     if resolved.training.from_hub is not None:
         option += f"--preset hub:{resolved.training.from_hub} "
+    if resolved.training.teacher is not None:
+        option += f"--set training.teacher={resolved.training.teacher} "
     notice(f"{directory}: prepared; train with: keras-seq train RUN {option}--prepared {directory}")

@@ -101,9 +101,11 @@ def create_prepared_run(
     notice = notice or (lambda line: None)
     settings, counts, prepared = shared
     _check_bleu_tokenizer(settings.score.tokenize)
+    check_schedule(settings)
     validation_files(settings.data, settings.task)
     base = check_initial_checkpoint(settings, directory, notice)
-    teacher = open_teacher(settings, directory, notice)
+    kept = base if starts_with_vocabulary(settings) else prepared
+    teacher = open_teacher(settings, directory, kept, notice)
     if counts is None:
         counts = count_pairs(settings.data, notice, settings.task)
     if prepared is None:
@@ -127,6 +129,16 @@ def create_prepared_run(
         run.discard()
         raise
     return run
+
+
+def check_schedule(settings: Settings) -> None:
+    """Raises InputError if the learning rate follows the end of a training without an end."""
+    training = settings.training
+    if training.schedule == "cosine" and training.max_steps is training.max_epochs is None:
+        raise InputError(
+            "training.schedule: received 'cosine', which needs the end of the training: set "
+            "training.max_epochs or training.max_steps"
+        )
 
 
 def _check_bleu_tokenizer(name: str) -> None:

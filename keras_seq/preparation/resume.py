@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 
 from keras_seq.plugins import PluginError
 from keras_seq.preparation.files import PairCounts, training_files, validation_files
-from keras_seq.preparation.preparing import Executor, create_prepared_run
+from keras_seq.preparation.preparing import Executor, check_schedule, create_prepared_run
 from keras_seq.preparation.record import (
     TEXT_KEYS,
     check_record,
@@ -135,6 +135,7 @@ def _resume(run: Run, shared: SharedText, notice: Notice | None) -> None:
     else:
         training_files(settings.data, settings.task)
         validation_files(settings.data, settings.task)
+    check_schedule(settings)
     record = check_record(run)
     settings = _with_stored_choices(settings, run, record)
     was, now = (dict(_flatten("", each.to_dict())) for each in (run.settings, settings))
@@ -157,6 +158,12 @@ def _resume(run: Run, shared: SharedText, notice: Notice | None) -> None:
     for key, line in changed.items():
         if notice and not key.startswith("data."):
             notice(f"setting changed: {line}")
+    moved = changed.keys() & {"training.max_steps", "training.max_epochs"}
+    if notice and moved and has_checkpoint and settings.training.schedule == "cosine":
+        notice(
+            "the learning rate now falls to 0 at the new end; the weights will not be those of a "
+            "training that had this end from the beginning"
+        )
     if changed:
         run.update_settings(settings)
 
@@ -195,6 +202,6 @@ def _may_change(key: str, has_checkpoint: bool) -> bool:
     """Tests if a setting may change when a training resumes."""
     if key in _MAY_CHANGE or key.startswith(_MAY_CHANGE_SECTION):
         return True
-    # The only training settings that change the prepared data are those of the warm start.
-    warm_start = key.startswith("training.from_") or key.endswith("_embeddings")
-    return not has_checkpoint and key.startswith("training.") and not warm_start
+    # Only these training settings change the prepared data.
+    prepared = key.startswith("training.from_") or key.endswith(("_embeddings", "training.teacher"))
+    return not has_checkpoint and key.startswith("training.") and not prepared

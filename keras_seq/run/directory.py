@@ -5,6 +5,7 @@ tokenizer/joint.model          or source.model and target.model, or source.model
 data/train, data/valid         token ids; data/train may be in the directory `data.prepared`
 data/valid.source, .target     validation text
 data/start                     the run of the initial checkpoint, if any
+data/teacher                   the run of the teacher, if any
 data/pretrained                weights of the pretrained encoder, if any
 data/source.vectors, .target   pretrained word vectors, if any
 data/prepared.json             record of the text and of these files; written last

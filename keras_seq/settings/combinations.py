@@ -275,5 +275,16 @@ def _check_teacher(settings: Any) -> None:
         return
     if (members := getattr(settings.model, "members", 1)) != 1:
         raise ValueError(f"model.members: received {members}, expected 1 with training.teacher")
-    required = {"r_drop": 0.0, "guided_alignment": 0.0, "scheduled_sampling": "none"}
-    _require(settings.training, required | {"carry_state": False}, "training.teacher")
+    if isinstance(settings.model, BackboneSettings):
+        raise ValueError(
+            f"training.teacher: received {settings.training.teacher!r}, expected none with a "
+            "pretrained encoder, which has a vocabulary of its own"
+        )
+    required = {
+        "r_drop": 0.0,
+        "guided_alignment": 0.0,
+        "scheduled_sampling": "none",
+        "carry_state": False,
+        "from_run_vocabulary": "keep",
+    }
+    _require(settings.training, required, "training.teacher")

@@ -27,7 +27,9 @@ def make_optimizer(settings: Settings, max_steps: int | None = None) -> keras.op
     elif training.schedule == "noam":
         rate = noam(training.learning_rate, settings.model.output_width, training.warmup_steps)
     elif training.schedule == "cosine":
-        rate = warmup_cosine(training.learning_rate, training.warmup_steps, max_steps or 1)
+        if max_steps is None:
+            raise ValueError("The schedule `cosine` needs `max_steps`, received None.")
+        rate = warmup_cosine(training.learning_rate, training.warmup_steps, max_steps)
     return SkippingAdam(
         rate,
         beta_1=training.beta_1,

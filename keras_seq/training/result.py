@@ -73,6 +73,8 @@ def model_card(
     if base is not None:
         start = f", from the weights of `{base}`"
         start += f", step {start_step:,}" if start_step is not None else ""
+    if settings.training.teacher is not None:
+        start += f", with the teacher `{settings.training.teacher}`"
     score = f"validation {result.metric} | {result.best:{result.digits}}"
     if name := MONITORS[result.metric].score_name:
         score = f"validation {name} | {result.best:.2f}, signature `{result.signature}`"

@@ -65,10 +65,10 @@ class TrainingSetup:
         self.stream = training_stream(run, cluster, self.objective.first_counted)
         # Check before creating weights, because JAX creates weights on all hosts together.
         self.check_hosts(self.stream.batches_per_epoch, *_fingerprint(run))
-        if training.schedule == "cosine" and self.max_steps is None:
+        if training.schedule == "cosine" and (self.max_steps or 0) <= training.warmup_steps:
             raise InputError(
-                "training.schedule: received 'cosine', which needs the end of the training: set "
-                "training.max_epochs or training.max_steps"
+                f"training.warmup_steps: received {training.warmup_steps:,}, expected less than "
+                f"the {self.max_steps or 0:,} updates of the training"
             )
         self.largest = largest_shapes(self.stream)
         # The weights, their gradients and Adam's two moments.
@@ -78,6 +78,11 @@ class TrainingSetup:
         freeze(self.model, training.freeze)
         self.train_model = self.objective.model(self.model)
         if training.teacher is not None:
+            if cluster.description:
+                raise InputError(
+                    f"training.teacher: received {training.teacher!r}, expected none with several "
+                    "devices"
+                )
             self.train_model = with_teacher(run, self.model, dtype_policy(training.precision))
         loss = self.objective.loss(self.model)
         compile_model(self.train_model, self.settings, loss, self.max_steps)

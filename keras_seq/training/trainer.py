@@ -164,7 +164,8 @@ def _train(
 
 
 def _saved(run: Run, nothing: str) -> str:
-    step = run.checkpoints.latest_step
+    # Without reading the pointer, whose error would replace the one to report.
+    step = max(run.checkpoints.steps, default=None)
     return nothing if step is None else f"step {step:,} is saved"
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_seq import backend
 from keras_seq.losses.masked_loss import MaskedLoss
 from keras_seq.run import Run
 from keras_seq.run.models import load_model
@@ -32,7 +33,8 @@ class StudentAndTeacher(keras.Model):
 
     def call(self, inputs: Any, training: Any = None) -> Any:
         logits = self.plain(inputs, training=training)
-        taught = ops.stop_gradient(ops.cast(self._teach(inputs), logits.dtype))
+        with backend.without_gradients():
+            taught = ops.stop_gradient(ops.cast(self._teach(inputs), logits.dtype))
         return ops.stack([logits, taught], axis=-2)
 
 

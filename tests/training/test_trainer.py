@@ -242,6 +242,11 @@ def test_cosine_schedule_without_an_end_is_refused(folder):
     settings = toy_settings(folder, training__schedule="cosine")
     with pytest.raises(keras_seq.InputError, match="set training.max_epochs or training.max_steps"):
         keras_seq.train(settings, folder / "endless", notice=[].append)
+    assert not (folder / "endless").exists()
+    limits = {"training__max_steps": 5, "training__warmup_steps": 5}
+    settings = toy_settings(folder, training__schedule="cosine", **limits)
+    with pytest.raises(keras_seq.InputError, match="expected less than the 5 updates"):
+        keras_seq.train(settings, folder / "short", notice=[].append)
 
 
 def test_train_rejects_a_directory_that_already_has_a_run(first, folder):

@@ -1,5 +1,7 @@
 """Word-level distillation: the loss in numpy, the vocabulary, and its effect in a training."""
 
+import shutil
+
 import keras
 import numpy as np
 import pytest
@@ -55,6 +57,7 @@ def test_gradient_is_that_of_the_formula(share):
     assert float(received) == pytest.approx(without, rel=1e-5)
 
 
+@pytest.mark.jax
 def test_teacher_has_no_dropout_and_none_of_the_weights_of_the_training():
     inputs = keras.Input((5,))
     student, teacher = (
@@ -78,18 +81,19 @@ def test_student_imitates_its_teacher_and_resumes_exactly(tmp_path):
 
     def settings(pairs="train.tsv", **more):
         limits = {"max_steps": 40, "validate_every": 40, "checkpoint_every": 10}
-        options = {f"training__{key}": value for key, value in (limits | more).items()}
+        options = {f"training__{key}": value for key, value in limits.items()} | more
         return toy_settings(tmp_path, data__pairs=str(tmp_path / pairs), **options)
 
     settings()
     lines = (tmp_path / "train.tsv").read_text().splitlines()
     (tmp_path / "a.tsv").write_text("".join(f"{line.split(chr(9))[0]}\ta a\n" for line in lines))
     teacher, student, killed = (tmp_path / name for name in ("teacher", "student", "killed"))
-    quiet_train(settings("a.tsv"), teacher)
-    with_teacher = settings(teacher=str(teacher), teacher_weight=0.9)
+    longer = {"training__max_steps": 80, "training__validate_every": 80}
+    quiet_train(settings("a.tsv", model__members=2, **longer), teacher)
+    with_teacher = settings(training__teacher=str(teacher), training__teacher_weight=0.9)
     result, said = quiet_train(with_teacher, student)
     assert f"the vocabulary is that of {teacher}\n" in said
-    assert f"teacher: the best weights of {teacher}, of step 40, are copied\n" in said
+    assert f"teacher: the best weights of {teacher}, of step 80, are copied\n" in said
     # The copy is enough to resume.
     killed_after(30, student, killed)
     teacher.rename(tmp_path / "moved")
@@ -98,19 +102,43 @@ def test_student_imitates_its_teacher_and_resumes_exactly(tmp_path):
     assert_equal_tensors(tensors_of(student, 40, "training"), tensors_of(killed, 40, "training"))
     quiet_train(settings(), tmp_path / "alone")
     lines = ["b c d e f", "h g f e d", "c c b b h"]
-    assert all(text.startswith("a a") for text in keras_seq.translate(student, lines))
+    assert all(text.startswith("a") for text in keras_seq.translate(student, lines))
     assert not any(text.startswith("a") for text in keras_seq.translate(tmp_path / "alone", lines))
 
-    # A run with a vocabulary of its own, here of characters, is no teacher of prepared text.
-    other = toy_settings(tmp_path, tokenizer__kind="char", training__max_steps=1)
-    quiet_train(other, tmp_path / "other")
-    prepared = load_settings(
-        overrides={"data.prepared": str(student), "training.teacher": str(tmp_path / "other")}
-    )
-    with pytest.raises(keras_seq.InputError, match="other: its vocabulary differs"):
-        keras_seq.train(prepared, tmp_path / "refused", notice=[].append)
+
+def test_unsuitable_teachers_are_refused_before_the_text_is_read(tmp_path):
+    def train(**options):
+        keras_seq.train(toy_settings(tmp_path, **options), tmp_path / "new", notice=[].append)
+
+    letters = toy_settings(tmp_path, tokenizer__kind="char", training__max_steps=1)
+    quiet_train(letters, tmp_path / "letters")
+    teacher = {"training__teacher": str(tmp_path / "letters"), "training__max_steps": 1}
+    with pytest.raises(SettingsError, match="with the vocabulary of .*letters: .*subword_alpha"):
+        train(**teacher, training__subword_alpha=0.1)
+    with pytest.raises(SettingsError, match="letters: tokenizer.joint: .*with model.copy"):
+        train(**teacher, model__copy=True)
+    with pytest.raises(
+        keras_seq.InputError, match="of task 'translate', expected .*language-model"
+    ):
+        text = tmp_path / "text.txt"
+        text.write_text("a b c\n" * 9)
+        values = {"task": "language-model", "data.text": str(text)}
+        values["training.teacher"] = teacher["training__teacher"]
+        keras_seq.train(load_settings(overrides=values), tmp_path / "new", notice=[].append)
+    quiet_train(toy_settings(tmp_path, training__max_steps=1), tmp_path / "words")
+    values = {"data.prepared": str(tmp_path / "words"), "training.max_steps": 1}
+    values["training.teacher"] = teacher["training__teacher"]
+    with pytest.raises(keras_seq.InputError, match="its vocabulary differs from that of .*words"):
+        keras_seq.train(load_settings(overrides=values), tmp_path / "new", notice=[].append)
+    assert not (tmp_path / "new").exists()
     with pytest.raises(keras_seq.InputError, match="the teacher and the new run are in the same"):
-        keras_seq.train(with_teacher, teacher, overwrite=True, notice=[].append)
+        settings = toy_settings(tmp_path, training__teacher=str(tmp_path / "words"))
+        keras_seq.train(settings, tmp_path / "words", overwrite=True, notice=[].append)
+    # The run of words is prepared; without a checkpoint, a teacher cannot be added any more.
+    shutil.rmtree(tmp_path / "words" / "checkpoints")
+    with pytest.raises(keras_seq.InputError, match="different settings: training.teacher none ->"):
+        settings = toy_settings(tmp_path, **teacher)
+        keras_seq.train(settings, tmp_path / "words", notice=[].append)
 
 
 @pytest.mark.parametrize(

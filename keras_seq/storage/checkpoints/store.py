@@ -136,7 +136,8 @@ class CheckpointStore:
         except TensorFileError as error:
             raise NotFiniteError(f"{final}: not saved: {error}") from None
         except OSError as error:
-            last = self.latest_step
+            # Without reading the pointer, which may fail too.
+            last = max(self.steps, default=None)
             stored = "none is saved" if last is None else f"the last one saved is step {last}"
             raise OSError(f"{final}: not saved: {reason(error)}; {stored}") from error
         sync_directory(self.directory)
