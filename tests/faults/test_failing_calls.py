@@ -25,8 +25,11 @@ FOLDER = Path(__file__).parent
 HARMLESS = ("mkdir /run/checkpoints",)
 # A command may succeed although a read failed: settings are read more than once, the newest
 # checkpoint is found without its name, a new temporary directory need not be searched for old
-# files, and an older checkpoint is read instead.
-FOUND_OTHERWISE = re.compile(r".* (/run/settings\.toml|\S*/checkpoints/latest|\S*/\.tmp-\S*)")
+# files, an older checkpoint is read instead, and a training reads its text again if it cannot list
+# the files of an earlier run at first.
+FOUND_OTHERWISE = re.compile(
+    r".* (/run/settings\.toml|\S*/checkpoints/latest|\S*/\.tmp-\S*)|opendir /run/\S+"
+)
 
 
 @pytest.fixture(scope="module")
