@@ -321,6 +321,7 @@ def test_run_with_micro_batches_counts_steps_in_updates(folder, straight):
 
 
 @pytest.mark.slow
+@pytest.mark.weekly
 def test_resume_after_a_signal_within_an_update_reproduces_the_training_state(
     folder, straight, monkeypatch
 ):

@@ -96,6 +96,7 @@ def settings_of(tmp_path, **overrides):
 
 
 @pytest.mark.slow
+@pytest.mark.weekly
 def test_resumed_training_ends_with_the_same_weights_and_states(tmp_path, keras_seq_command):
     settings = settings_of(tmp_path, training__max_steps=6)
     keras_seq.train(settings, tmp_path / "whole")

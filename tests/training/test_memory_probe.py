@@ -42,6 +42,7 @@ def test_largest_shapes_cover_long_pairs_and_many_short_pairs(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.weekly
 def test_rehearsal_changes_no_training_state(tmp_path, monkeypatch):
     """Compares weights, moments, averages and seeds with and without a probe, with dropout."""
     from keras_seq.training import loop, setup

@@ -135,6 +135,7 @@ def test_new_run_starts_from_the_weights_of_a_pretrained_run(presets, lines, tmp
     assert all(np.array_equal(found[name], expected[name]) for name in expected)
 
 
+@pytest.mark.weekly
 def test_pretrained_training_resumes_bit_for_bit(preset, lines, tmp_path):
     short = {"training.max_steps": 6, "training.checkpoint_every": 3, "training.validate_every": 3}
     settings = classify(preset, tmp_path, lines, **short)

@@ -6,7 +6,6 @@ import pytest
 from stock_server import StockProcess, Tensor
 from training.test_features import COLUMNS, FORMS, LINES, train_forms, write_forms
 from training.toy import assert_equal_tensors, killed_after, tensors_of
-from weekly import weekly_but
 
 import keras_seq
 from keras_seq.run import Run
@@ -19,12 +18,13 @@ MODELS = {
 }
 
 
-@pytest.fixture(scope="module", params=weekly_but(MODELS, "copy"))
+@pytest.fixture(scope="module", params=MODELS)
 def run(request, tmp_path_factory):
     return train_forms(tmp_path_factory.mktemp(request.param), **MODELS[request.param])
 
 
 @pytest.mark.slow
+@pytest.mark.weekly
 def test_symbol_model_inflects_and_its_export_answers_alike(run, tmp_path):
     assert keras_seq.Translator.load(run)(LINES) == FORMS
     version = export_saved_model(Run.open(run), tmp_path / "served", verify=10)
