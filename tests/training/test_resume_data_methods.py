@@ -34,7 +34,7 @@ def settings_of(folder, max_steps, **overrides):
         "training__checkpoint_every": 2,
         "training__max_steps": max_steps,
         "training__schedule": "cosine",
-        "training__warmup_steps": 3,
+        "training__warmup_steps": 0,
     }
     return toy_settings(folder, **(options | METHODS | overrides))
 
