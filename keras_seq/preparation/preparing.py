@@ -134,7 +134,7 @@ def create_prepared_run(
 def check_schedule(settings: Settings) -> None:
     """Raises InputError if the learning rate follows the end of a training without an end."""
     training = settings.training
-    if training.schedule == "cosine" and training.max_steps is training.max_epochs is None:
+    if training.schedule == "cosine" and training.max_steps is None and training.max_epochs is None:
         raise InputError(
             "training.schedule: received 'cosine', which needs the end of the training: set "
             "training.max_epochs or training.max_steps"

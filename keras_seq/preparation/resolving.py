@@ -24,6 +24,7 @@ from keras_seq.settings import (
     RecurrentSettings,
     Settings,
     TransformerSettings,
+    allows_several_members,
     choose_preset,
     in_proportion,
     in_proportion_to_sounds,
@@ -120,6 +121,8 @@ def _choose_preset(
         adjustments = in_proportion_to_texts(shape)
     elif translates and shape.is_small:
         adjustments = in_proportion(shape, family)
+        if not allows_several_members(settings.training):
+            adjustments.get("model", {}).pop("members", None)
     # A plugin knows better what its models need.
     for key in PRESETS[name]["training"] if plugin_of("family", family) else ():
         adjustments.get("training", {}).pop(key, None)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_seq.run import Run
+from keras_seq.run.vocabularies import are_equal
 from keras_seq.settings import BackboneSettings, Settings
 from keras_seq.text import InputError, Notice
 
@@ -40,15 +41,11 @@ def open_teacher(
     _check_lengths(settings, teacher)
     if kept is None:
         _check_vocabulary(settings, teacher)
-    elif _contents(kept) != _contents(teacher):
+    elif not are_equal(kept.vocabularies, teacher.vocabularies):
         raise InputError(
             f"{path}: its vocabulary differs from that of {kept.path}, expected the same"
         )
     return teacher
-
-
-def _contents(run: Run) -> list[bytes]:
-    return [vocabulary.to_bytes() for vocabulary in run.vocabularies]
 
 
 def _check_lengths(settings: Settings, teacher: Run) -> None:

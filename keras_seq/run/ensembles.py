@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 
 from keras_seq.run.directory import Run
+from keras_seq.run.vocabularies import are_equal
 from keras_seq.text import InputError
 
 
@@ -22,10 +23,7 @@ def open_ensemble(
     runs = [run, *(Run.open(other, notice=notice) for other in others)]
     for other in runs[1:]:
         other.require_weights(which)
-        mine, theirs = (
-            [vocabulary.to_bytes() for vocabulary in each.vocabularies] for each in (run, other)
-        )
-        if mine != theirs:
+        if not are_equal(run.vocabularies, other.vocabularies):
             raise InputError(
                 f"{other.path}: its vocabulary differs from that of {run.path}: train the runs of "
                 "an ensemble on the same prepared text, with different seeds"

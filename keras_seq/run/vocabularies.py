@@ -32,6 +32,11 @@ def read_vocabularies(directory: Path, settings: Settings) -> tuple[Tokenizer, V
     return with_languages_of(settings, source, target)
 
 
+def are_equal(one: tuple[Tokenizer, Vocabulary], other: tuple[Tokenizer, Vocabulary]) -> bool:
+    """Tests if the source and target vocabularies of two runs are the same."""
+    return all(a.to_bytes() == b.to_bytes() for a, b in zip(one, other, strict=True))
+
+
 def with_languages_of(
     settings: Settings, source: Tokenizer, target: Vocabulary
 ) -> tuple[Tokenizer, Vocabulary]:

@@ -1,5 +1,6 @@
 """Settings of a run: sections, presets, loading, and error messages."""
 
+from keras_seq.settings.combinations import allows_several_members
 from keras_seq.settings.data import DataSettings
 from keras_seq.settings.errors import SettingsError
 from keras_seq.settings.families import FAMILIES
@@ -77,6 +78,7 @@ __all__ = [
     "a_number",
     "a_share",
     "a_text",
+    "allows_several_members",
     "as_list",
     "choose_preset",
     "in_proportion",

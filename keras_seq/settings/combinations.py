@@ -12,6 +12,14 @@ from keras_seq.settings.sequence_models import TransformerSettings
 from keras_seq.settings.tasks import TASKS, check_task_settings
 from keras_seq.settings.tokenizer import SIDES, SUBWORDS
 
+# Training settings of several models in one run.
+_WITH_SEVERAL_MEMBERS = {
+    "guided_alignment": 0.0,
+    "scheduled_sampling": "none",
+    "from_run_vocabulary": "keep",
+    "teacher": None,
+}
+
 
 def check_combinations(settings: Any) -> None:
     """Raises ValueError for the first invalid combination of `Settings`."""
@@ -24,21 +32,18 @@ def check_combinations(settings: Any) -> None:
     _check_hard_attention(settings)
     members = getattr(settings.model, "members", 1)
     if members != 1:
-        _require(
-            settings.training,
-            {
-                "guided_alignment": 0.0,
-                "scheduled_sampling": "none",
-                "from_run_vocabulary": "keep",
-            },
-            f"model.members {members}",
-        )
+        _require(settings.training, _WITH_SEVERAL_MEMBERS, f"model.members {members}")
     _check_loss(settings)
     _check_guided_alignment(settings)
     _check_positions(settings)
     _check_carried_states(settings)
     _check_r_drop(settings)
     _check_teacher(settings)
+
+
+def allows_several_members(training: Any) -> bool:
+    """Tests if a run with these training settings may have several models (`model.members`)."""
+    return all(getattr(training, key) == value for key, value in _WITH_SEVERAL_MEMBERS.items())
 
 
 def _require(training: Any, expected: dict[str, Any], reason: str) -> None:
@@ -273,8 +278,6 @@ def _check_teacher(settings: Any) -> None:
     """Raises ValueError if the loss cannot compare the outputs with those of a teacher."""
     if settings.training.teacher is None:
         return
-    if (members := getattr(settings.model, "members", 1)) != 1:
-        raise ValueError(f"model.members: received {members}, expected 1 with training.teacher")
     if isinstance(settings.model, BackboneSettings):
         raise ValueError(
             f"training.teacher: received {settings.training.teacher!r}, expected none with a "

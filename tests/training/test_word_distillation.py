@@ -10,6 +10,7 @@ from training.toy import assert_equal_tensors, killed_after, quiet_train, tensor
 
 import keras_seq
 from keras_seq.losses.sequence_cross_entropy import ComparableCrossEntropy
+from keras_seq.preparation import resolve_settings
 from keras_seq.settings import SettingsError, load_settings
 from keras_seq.training.word_distillation import DistillationLoss, StudentAndTeacher
 
@@ -142,10 +143,32 @@ def test_unsuitable_teachers_are_refused_before_the_text_is_read(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("option", "members"),
+    [
+        ("training.label_smoothing=0.2", 2),
+        ("training.teacher=runs/a", 1),
+        ("training.scheduled_sampling=linear", 1),
+    ],
+)
+def test_settings_of_one_model_are_not_refused_because_of_the_size_of_the_corpus(
+    tmp_path, option, members
+):
+    """For few pairs of symbols, the default is two models."""
+    (tmp_path / "pairs.tsv").write_text("".join(f"{n}\t{n + 1}\n" for n in range(100, 900)))
+    overrides = [f"data.pairs={tmp_path / 'pairs.tsv'}", "model.family=transformer", option]
+    settings, _ = resolve_settings(overrides=overrides)
+    assert settings.model.members == members
+
+
+@pytest.mark.parametrize(
     ("preset", "overrides", "message"),
     [
         ("rnn-small", ["training.r_drop=5"], "expected 0 with training.teacher"),
-        ("transformer-tiny", ["model.members=2"], "received 2, expected 1 with training.teacher"),
+        (
+            "transformer-tiny",
+            ["model.members=2"],
+            "received 'runs/a', expected none with model.members 2",
+        ),
         ("tag-birnn", [], "which is for task 'translate' or 'language-model'"),
     ],
 )

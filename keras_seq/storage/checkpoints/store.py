@@ -247,8 +247,8 @@ class CheckpointStore:
     def _read_pointer(self, name: str) -> int | None:
         """Returns the step in a pointer; None if it is missing or damaged.
 
-        Raises InputError if it cannot be read: without it, `_prune` would delete the best
-        checkpoint.
+        Raises InputError if it cannot be read. If it counted as missing, `_prune` would delete the
+        best checkpoint.
         """
         path = self.directory / name
         try:
