@@ -39,6 +39,7 @@ def check_combinations(settings: Any) -> None:
     _check_carried_states(settings)
     _check_r_drop(settings)
     _check_teacher(settings)
+    _check_minimum_risk(settings)
 
 
 def allows_several_members(training: Any) -> bool:
@@ -291,3 +292,22 @@ def _check_teacher(settings: Any) -> None:
         "from_run_vocabulary": "keep",
     }
     _require(settings.training, required, "training.teacher")
+
+
+def _check_minimum_risk(settings: Any) -> None:
+    """Raises ValueError if translations cannot be sampled, or the loss has another form."""
+    weight = settings.training.minimum_risk
+    if not weight:
+        return
+    received = f"training.minimum_risk: received {weight:g}, expected 0 with"
+    if settings.task != "translate":
+        raise ValueError(f"{received} task {settings.task!r}: it samples translations")
+    if getattr(settings.model, "attention", "") == "hard":
+        raise ValueError(f"{received} model.attention 'hard'")
+    required = {
+        "r_drop": 0.0,
+        "teacher": None,
+        "guided_alignment": 0.0,
+        "scheduled_sampling": "none",
+    }
+    _require(settings.training, required, "training.minimum_risk")

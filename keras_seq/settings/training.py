@@ -36,6 +36,14 @@ class TrainingSettings(Section):
         1000,
         "Weight of the divergence between two passes with different dropout, such as 5; 0: off.",
     )
+    minimum_risk: float = a_number(
+        0.0,
+        0,
+        1000,
+        "Weight of the expected cost, 1 - GLEU, of sampled translations, such as 50, to train a "
+        "trained model further; 0: off.",
+    )
+    minimum_risk_samples: int = a_number(8, 2, 64, "Translations of each source to sample for it.")
     word_dropout: float = a_share(0.0, "Probability of masking a decoder input token.")
     source_word_dropout: float = a_share(0.0, "Probability of masking a source token.")
     unseen_tokens: float = a_share(

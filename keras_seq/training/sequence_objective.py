@@ -12,6 +12,7 @@ from keras_seq.text import PAD_ID
 from keras_seq.training.carried_states import CarriedStates
 from keras_seq.training.feed import Arrays, FitBatch, make_fit_batch, rows_of_pieces
 from keras_seq.training.guided_alignment import GuidedAlignmentLoss
+from keras_seq.training.minimum_risk import RiskLoss
 from keras_seq.training.objective import Objective
 from keras_seq.training.r_drop import AgreementLoss
 from keras_seq.training.training_model import training_model
@@ -19,7 +20,7 @@ from keras_seq.training.word_distillation import DistillationLoss
 
 
 class SequenceObjective(Objective):
-    """Cross-entropy of the target tokens and, with guided alignment, of the attention."""
+    """Cross-entropy of the target tokens, with further losses by the settings."""
 
     def model(self, model: Any) -> keras.Model:
         if self._training.carry_state:
@@ -34,6 +35,8 @@ class SequenceObjective(Objective):
             return DistillationLoss(loss, PAD_ID, self._training.teacher_weight)
         if self._training.r_drop:
             return AgreementLoss(loss, PAD_ID, self._training.r_drop)
+        if self._training.minimum_risk:
+            return {"logits": loss, "risk": RiskLoss(self._training.minimum_risk)}
         factor = self._training.guided_alignment
         return {"logits": loss, "attention": GuidedAlignmentLoss(factor)} if factor else loss
 
@@ -43,4 +46,9 @@ class SequenceObjective(Objective):
         if self._training.guided_alignment:
             shape = (*batch["target_output"].shape, batch["source"].shape[1])
             batch["alignment"] = np.zeros(shape, np.float32) if alignment is None else alignment
-        return make_fit_batch(batch, weights)
+        if not self._training.minimum_risk:
+            return make_fit_batch(batch, weights)
+        targets = batch["target_output"]
+        inputs = {"source": batch["source"], "target": batch["target_input"], "reference": targets}
+        outputs = {"logits": targets, "risk": np.zeros_like(weights)}
+        return inputs, outputs, {"logits": weights, "risk": weights}

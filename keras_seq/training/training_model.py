@@ -6,6 +6,7 @@ from keras import ops
 from keras_seq.models import EnsembleClassifier, EnsembleSeq2Seq
 from keras_seq.schedules.rates import scheduled_sampling_rate
 from keras_seq.text import InputError
+from keras_seq.training.minimum_risk import MinimumRisk
 from keras_seq.training.r_drop import TwoPasses
 from keras_seq.training.scheduled_sampling import ScheduledSampling
 
@@ -51,8 +52,18 @@ def training_model(model, settings):
     """
     training = settings.training
     is_ensemble = isinstance(model, EnsembleSeq2Seq | EnsembleClassifier)
+    members = model.members if is_ensemble else [model]
     if training.r_drop:
-        return TwoPasses(model, model.members if is_ensemble else [model])
+        return TwoPasses(model, members)
+    if training.minimum_risk:
+        return MinimumRisk(
+            model,
+            members,
+            StackedMembers(model) if is_ensemble else model,
+            num_samples=training.minimum_risk_samples,
+            max_length=min(settings.data.max_target_length, settings.search.max_length),
+            seed=settings.seed,
+        )
     if is_ensemble:
         return StackedMembers(model)
     layer = training.guided_alignment_layer if training.guided_alignment else None
