@@ -214,13 +214,21 @@ def _compare(tokenizer: Tokenizer, content: bytes, lines: Iterable[str]) -> None
     try:
         original = Original.from_buffer(content)
     except Exception as error:
-        raise InputError(f"not a tokenizer.json: {' '.join(str(error).split())[:200]}") from None
+        raise _not_a_tokenizer(error) from None
     for line in itertools.islice(lines, _COMPARED_LINES):
         line = " ".join(line.split())
-        expected = original.encode(line, add_special_tokens=False).tokens
+        try:
+            expected = original.encode(line, add_special_tokens=False).tokens
+        except Exception as error:
+            # A vocabulary that lacks its own unknown token is only noticed here.
+            raise _not_a_tokenizer(error) from None
         ours = [tokenizer.pieces[id].text for id in tokenizer.encode([line])[0]]
         if _SPECIAL_NAMES.isdisjoint(expected) and ours != expected:
             raise InputError(
                 f"it splits {line[:60]!r} into {' '.join(expected)[:80]}, and its SentencePiece "
                 f"form into {' '.join(ours)[:80]}: it cannot be imported"
             )
+
+
+def _not_a_tokenizer(error: Exception) -> InputError:
+    return InputError(f"not a tokenizer.json: {' '.join(str(error).split())[:200]}")
