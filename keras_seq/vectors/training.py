@@ -54,7 +54,7 @@ def train_vectors(
         tables.
 
     Raises:
-        InputError: As `Corpus`; or if Numba is not installed; or the vectors do not fit into memory.
+        InputError: As `Corpus`; or if Numba is not installed or the vectors do not fit into memory.
         SettingsError: If the training diverges; a lower rate prevents that.
 
     Example:
