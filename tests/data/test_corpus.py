@@ -316,6 +316,16 @@ def test_link_to_a_token_that_the_pair_lacks_raises_input_error(tmp_path, place,
         TokenCorpus.open(folder).check(SIZES, LENGTHS)
 
 
+def test_links_are_compared_with_the_pairs_of_their_own_shard(tmp_path):
+    """The shards begin with pairs of 2 and of 3 source tokens."""
+    pairs = [TokenPair(*pair, links=[(len(pair[0]) - 1, 0)]) for pair in PAIRS]
+    folder = written(tmp_path / "c", pairs, alignments=True, shard_pairs=2)
+    TokenCorpus.open(folder).check(SIZES, LENGTHS)
+    changed(folder / "shard-00001.links", "<u2", 0, 3)
+    with pytest.raises(InputError, match="shard-00001.links: a link to a token that its pair lac"):
+        TokenCorpus.open(folder).check(SIZES, LENGTHS)
+
+
 def test_check_refuses_missing_surplus_and_incomplete_features(tmp_path):
     corpus = described_corpus(tmp_path, [(1, [0, 120_000]), (2, [1, 2, 3, 4])], token_features=2)
     corpus.check(SIZES, LENGTHS, 2)
