@@ -6,13 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_seq.data.layout import INDEX, OFFSET, SIDES, VERSION, WEIGHT, Part, shard_file
+from keras_seq.data.checked_shards import check_ids, check_links, check_weights
+from keras_seq.data.corpus_files import map_array, map_offsets, read_index
+from keras_seq.data.layout import INDEX, SHARD_TOKENS, SIDES, WEIGHT, Part, shard_file
 from keras_seq.data.writing import CorpusCounts
-from keras_seq.storage import check_regular, read_json
 from keras_seq.text import InputError
-
-# A shard of a million pairs takes about a hundred bytes of the index.
-_MAX_INDEX_BYTES = 16 << 20
 
 
 class TokenCorpus:
@@ -22,6 +20,7 @@ class TokenCorpus:
     eight bytes per pair; the ids are memory-mapped.
 
     Attributes:
+        directory: Its path.
         counts: The `CorpusCounts` of `write_corpus`.
         source_lengths, target_lengths: Int32 `(N,)`, tokens of each source and target, without
             begin and end tokens.
@@ -47,6 +46,7 @@ class TokenCorpus:
 
     def __init__(
         self,
+        directory: Path,
         counts: CorpusCounts,
         max_lengths: tuple[int, int],
         ids: dict[Part, list[np.ndarray]],
@@ -56,6 +56,7 @@ class TokenCorpus:
         packed: bool = False,
         token_features: int = 0,
     ) -> None:
+        self.directory = directory
         self.counts = counts
         self.max_source_length, self.max_target_length = max_lengths
         self.has_weights = weights is not None
@@ -83,10 +84,10 @@ class TokenCorpus:
         """Memory-maps the corpus in `directory`, which `write_corpus` wrote.
 
         Raises InputError, with the name of the file, if a file is missing, invalid, or has another
-        size than `corpus.json` says.
+        size than `corpus.json` says, or if a sequence is longer than it says.
         """
         path = Path(directory)
-        index = _read_index(path / INDEX)
+        index = read_index(path / INDEX)
         dtypes: dict[Part, np.dtype] = dict.fromkeys(SIDES, index["dtype"])
         if index["features"]:
             dtypes["features"] = index["features"]
@@ -94,22 +95,31 @@ class TokenCorpus:
         offsets: dict[Part, list[np.ndarray]] = {part: [] for part in dtypes}
         weights: list[np.ndarray] = []
         links: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
-        min_lengths = {"source": 0 if index["target_only"] else 1, "target": 1, "features": 0}
+        longest_source, longest_target = index["max_lengths"]
+        per_token = index["token_features"]
+        bounds = {
+            "source": (0 if index["target_only"] else 1, longest_source),
+            "target": (1, longest_target),
+            "features": (0, per_token * longest_source or SHARD_TOKENS),
+        }
         for number, shard in enumerate(index["shards"]):
             pairs = shard["pairs"]
             prefix = path / shard_file(number, "")
             for part, dtype in dtypes.items():
-                count, least = shard[part], min_lengths[part]
-                offsets[part].append(_map_offsets(f"{prefix}{part}.offsets", pairs, count, least))
-                ids[part].append(_map(f"{prefix}{part}.ids", dtype, count))
+                count, lengths = shard[part], bounds[part]
+                offsets[part].append(map_offsets(f"{prefix}{part}.offsets", pairs, count, lengths))
+                ids[part].append(map_array(f"{prefix}{part}.ids", dtype, count))
             if index["weights"]:
-                weights.append(_map(f"{prefix}weights", WEIGHT, pairs))
+                weights.append(map_array(f"{prefix}weights", WEIGHT, pairs))
             if index["links"]:
                 count = shard["links"]
-                links[1].append(_map_offsets(f"{prefix}links.offsets", pairs, count, 0))
-                mapped = _map(f"{prefix}links", index["links"], 2 * count)
+                links[1].append(
+                    map_offsets(f"{prefix}links.offsets", pairs, count, (0, SHARD_TOKENS))
+                )
+                mapped = map_array(f"{prefix}links", index["links"], 2 * count)
                 links[0].append(mapped.reshape(-1, 2))
         return cls(
+            path,
             index["counts"],
             index["max_lengths"],
             ids,
@@ -119,6 +129,59 @@ class TokenCorpus:
             index["packed"],
             index["token_features"],
         )
+
+    def check(
+        self,
+        sizes: tuple[int, int],
+        max_lengths: tuple[int, int],
+        token_features: int | None = None,
+    ) -> None:
+        """Checks that a model can be trained with the corpus, which may come from anywhere.
+
+        Reads each file once, as the first epoch does.
+
+        Args:
+            sizes: Sizes of the vocabularies of sources and of targets.
+            max_lengths: The most tokens of a source and of a target.
+            token_features: Features of each source token; None for a corpus without features.
+
+        Raises:
+            InputError: The corpus has no pairs; a sequence is too long; a pair lacks its features,
+                or a token to which it has a link; an id is that of padding or not in its
+                vocabulary; or a weight is negative or not finite.
+        """
+        if not len(self):
+            raise InputError(f"{self.directory}: no pairs, expected at least one")
+        for side, size, longest in zip(SIDES, sizes, max_lengths, strict=True):
+            if (found := int(self._lengths[side].max())) > longest:
+                raise InputError(
+                    f"{self.directory}: a {side} of {found:,} tokens, expected at most {longest:,} "
+                    "as the settings of the run say"
+                )
+            for number, ids in enumerate(self._ids[side]):
+                check_ids(self._file(number, f"{side}.ids"), ids, size)
+        self._check_features(token_features)
+        for number, weights in enumerate(self._weights):
+            check_weights(self._file(number, "weights"), weights)
+        for number, links in enumerate(self._links):
+            pairs = slice(self._first[number], self._first[number + 1])
+            lengths = self.source_lengths[pairs], self.target_lengths[pairs]
+            check_links(self._file(number, "links"), links, self._link_offsets[number], lengths)
+
+    def _check_features(self, expected: int | None) -> None:
+        found = self.token_features if self.has_features else None
+        if found != expected:
+            raise InputError(
+                f"{self.directory}: {_shown(found)}, the settings of the run expect "
+                f"{_shown(expected)}"
+            )
+        if expected and (self._lengths["features"] != expected * self.source_lengths).any():
+            raise InputError(
+                f"{self.directory}: a pair without {expected} features for each source token"
+            )
+
+    def _file(self, shard: int, kind: str) -> str:
+        return str(self.directory / shard_file(shard, kind))
 
     def __len__(self) -> int:
         return int(self._first[-1])
@@ -218,89 +281,10 @@ class TokenCorpus:
         return self._ids[side][shard][start:end].astype(np.int32)
 
 
+def _shown(token_features: int | None) -> str:
+    return "no features" if token_features is None else f"{token_features:,} features of a token"
+
+
 def _lengths(offsets: list[np.ndarray]) -> np.ndarray:
     empty = np.zeros(0, np.int32)
     return np.concatenate([empty, *(np.diff(shard).astype(np.int32) for shard in offsets)])
-
-
-def _map_offsets(path: str, pairs: int, total: int, min_length: int) -> np.ndarray:
-    offsets = _map(path, OFFSET, pairs + 1)
-    lengths = offsets[1:] - offsets[:-1].astype(np.int64)
-    if offsets[0] != 0 or offsets[-1] != total or lengths.min() < min_length:
-        raise InputError(f"{path}: not the offsets of {pairs} sequences")
-    return offsets
-
-
-def _map(path: str, dtype: np.dtype, count: int) -> np.ndarray:
-    expected = count * dtype.itemsize
-    try:
-        size = check_regular(Path(path)).stat().st_size
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}); write it again") from error
-    if size != expected:
-        raise InputError(
-            f"{path}: {size} bytes, expected {expected}; the corpus is damaged, write it again"
-        )
-    if not count:
-        # mmap rejects empty files.
-        return np.zeros(0, dtype)
-    # Indexing np.memmap is several times slower than indexing a plain array over it.
-    return np.asarray(np.memmap(path, dtype=dtype, mode="r"))
-
-
-def _read_index(path: Path) -> dict:
-    """Reads and validates `corpus.json`; converts its dtypes and counts."""
-    index = read_json(path, _MAX_INDEX_BYTES)
-    version = index.get("version")
-    if version != VERSION:
-        raise InputError(
-            f"{path}: format version {version!r}, expected {VERSION}; write the corpus again"
-        )
-    try:
-        if index["dtype"] not in ("uint16", "uint32"):
-            raise ValueError(index["dtype"])
-        target_only, packed = index.get("sourceless", False), index.get("packed", False)
-        if target_only not in (True, False) or packed not in (True, False):
-            raise ValueError((target_only, packed))
-        shards = [
-            {
-                "pairs": _integer(shard["pairs"], 1),
-                "source": _integer(shard["source_tokens"], 0 if target_only else 1),
-                "target": _integer(shard["target_tokens"], 1),
-                "links": _integer(shard.get("links", 0), 0),
-                "features": _integer(shard.get("features", 0), 0),
-            }
-            for shard in index["shards"]
-        ]
-        max_lengths = tuple(_integer(index[f"max_{side}_length"], 1) for side in SIDES)
-        weights, links = index.get("weights", False), index.get("links")
-        if weights not in (True, False) or links not in (None, "uint16", "uint32"):
-            raise ValueError((weights, links))
-        features = index.get("features")
-        if features not in (None, "uint16", "uint32"):
-            raise ValueError(features)
-        token_features = _integer(index.get("token_features", 0), 0)
-        counts = CorpusCounts(**index["counts"])
-        dtype = np.dtype(index["dtype"]).newbyteorder("<")
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{path}: not the index of a corpus; write it again") from error
-    if counts.kept != sum(shard["pairs"] for shard in shards):
-        raise InputError(f"{path}: the shards do not add up to {counts.kept!r} pairs")
-    return {
-        "shards": shards,
-        "counts": counts,
-        "dtype": dtype,
-        "max_lengths": max_lengths,
-        "weights": weights,
-        "links": links and np.dtype(links).newbyteorder("<"),
-        "target_only": target_only,
-        "packed": packed,
-        "features": features and np.dtype(features).newbyteorder("<"),
-        "token_features": token_features,
-    }
-
-
-def _integer(value: object, minimum: int) -> int:
-    if type(value) is not int or value < minimum:
-        raise ValueError(value)
-    return value

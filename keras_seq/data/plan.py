@@ -6,6 +6,7 @@ from typing import Literal, Protocol
 import numpy as np
 
 from keras_seq.data.shapes import choose_shapes
+from keras_seq.text import InputError
 
 Shapes = Literal["exact", "buckets"]
 
@@ -70,7 +71,7 @@ def make_plan(
         if value < 1:
             raise ValueError(f"{name} must be a positive integer, received {value!r}")
     if len(lengths.source_lengths) == 0:
-        raise ValueError(
+        raise InputError(
             "The corpus has no pairs; write one with at least one pair that is neither empty "
             "nor too long."
         )

@@ -27,6 +27,7 @@ from keras_seq.storage import (
     read_file,
     read_json,
     reason,
+    require_space,
     size_on_disk,
     sync_tree,
     temporary_directory,
@@ -197,6 +198,9 @@ def copy_pretrained(run: Run, notice: Notice) -> None:
             "text: prepare the text with this preset"
         )
     run.pretrained_directory.mkdir(parents=True, exist_ok=True)
+    weights = directory / _WEIGHTS
+    if weights.is_file():
+        require_space(weights.stat().st_size, run.path, f"the copy of {weights}")
     for name in _FILES:
         try:
             with (

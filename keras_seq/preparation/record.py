@@ -13,6 +13,8 @@ from keras_seq.storage import hash_file, reason
 from keras_seq.text import InputError, LineStatistics, expand_names
 
 FORMAT = 1
+# Characters of a recorded value that a message shows.
+_SHOWN = 80
 TEXT_KEYS = (
     *("source", "target", "pairs", "text", "labeled", "prepared", "weights", "alignments"),
     *("valid_source", "valid_target", "valid_pairs", "valid_text", "valid_labeled"),
@@ -78,21 +80,24 @@ def same_tokenizer(
     return all(values[key] in (value, "auto") for key, value in earlier.items())
 
 
-def check_record(run: Run) -> dict[str, Any]:
-    """Reads the record of a run. Raises InputError if a file has changed since the preparation."""
+def check_record(run: Run, *, since_prepared: bool = False) -> dict[str, Any]:
+    """Reads the record of a run. Raises InputError if a file has changed since the preparation.
+
+    `since_prepared` says that `run` is the directory of `data.prepared`, for the message.
+    """
+    since, advice = "the training began", "train in another directory, or start again with"
+    if since_prepared:
+        since, advice = "it was prepared", "prepare the text again with"
     record = run.read_preparation() or {}
     if record.get("format") != FORMAT or not isinstance(record.get("files"), dict):
         raise InputError(
-            f"{run.path}: prepared by another version of keras-seq: train in another directory, or "
-            "start again with --overwrite"
+            f"{run.path}: prepared by another version of keras-seq: {advice} --overwrite"
         )
     names = run.prepared_files()
     for name in sorted(record["files"].keys() | set(names)):
         if name not in names or not _is_same(record["files"].get(name), run.path / name, name):
-            raise InputError(
-                f"{run.path / name}: changed since the training began: train in another "
-                "directory, or start again with --overwrite"
-            )
+            shown = name if name in names else _shown(name)
+            raise InputError(f"{run.path / shown}: changed since {since}: {advice} --overwrite")
     return record
 
 
@@ -105,7 +110,7 @@ def text_differences(record: Mapping[str, Any], data: DataSettings) -> list[str]
     for key in TEXT_KEYS:
         entries, names = _entries(recorded.get(key)), files.get(key, ())
         if bool(entries) != bool(names):
-            old = [str(entry.get("path")) for entry in entries]
+            old = [_shown(entry.get("path")) for entry in entries]
             differences.append(f"data.{key} {_listed(old)} -> {_listed(names)}")
         elif len(entries) != len(names):
             differences.append(f"data.{key} {len(entries):,} files -> {len(names):,} files")
@@ -114,9 +119,9 @@ def text_differences(record: Mapping[str, Any], data: DataSettings) -> list[str]
                 if not _is_same(entry, Path(name), name):
                     size = Path(name).stat().st_size
                     other = ", other content" if size == entry.get("size") else ""
+                    was, bytes_before = (_shown(entry.get(name)) for name in ("path", "size"))
                     differences.append(
-                        f"data.{key} {entry.get('path')} of {entry.get('size')} bytes -> {name} of "
-                        f"{size} bytes{other}"
+                        f"data.{key} {was} of {bytes_before} bytes -> {name} of {size} bytes{other}"
                     )
     return differences
 
@@ -206,3 +211,13 @@ def _is_same(entry: Any, path: Path, name: str) -> bool:
     if not isinstance(entry, dict) or entry.get("size") != path.stat().st_size:
         return False
     return bool(entry.get("sha256") == hash_file(path, follow_links=True))
+
+
+def _shown(value: object) -> str:
+    """Returns a value of a record, which may come from anywhere, for a message."""
+    if isinstance(value, str) and value.isprintable():
+        return value if len(value) <= _SHOWN else f"...{value[-_SHOWN:]}"
+    if isinstance(value, list | dict):
+        return f"a {type(value).__name__}"
+    text = ascii(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."

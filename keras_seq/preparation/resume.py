@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 
 from keras_seq.plugins import PluginError
 from keras_seq.preparation.files import PairCounts, training_files, validation_files
+from keras_seq.preparation.prepared_corpora import check_corpora
 from keras_seq.preparation.preparing import Executor, check_schedule, create_prepared_run
 from keras_seq.preparation.record import (
     TEXT_KEYS,
@@ -155,6 +156,7 @@ def _resume(run: Run, shared: SharedText, notice: Notice | None) -> None:
             f"{'; '.join(differences[:_MAX_DIFFERENCES])}{more}: use the original settings, train "
             "in another directory, or start again with --overwrite"
         )
+    check_corpora(run)
     for key, line in changed.items():
         if notice and not key.startswith("data."):
             notice(f"setting changed: {line}")

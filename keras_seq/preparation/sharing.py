@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import stat
 from typing import NamedTuple
 
 from keras_seq.preparation.files import PairCounts
-from keras_seq.preparation.record import recorded_counts
+from keras_seq.preparation.prepared_corpora import check_corpora
+from keras_seq.preparation.record import check_record, recorded_counts
 from keras_seq.run import Run
 from keras_seq.settings import SIDES, DataSettings, Settings, SettingsError
-from keras_seq.storage import copy_tree, size_on_disk
+from keras_seq.storage import copy_tree, require_space, size_on_disk
 from keras_seq.text import InputError, Notice
 
 # Settings of the section `data` that may differ between runs with the same prepared text.
@@ -88,14 +90,25 @@ def _check_equal(settings: Settings, base: Run, record: dict[str, object]) -> No
 
 
 def share_prepared(run: Run, base: Run, notice: Notice) -> None:
-    """Copies the vocabulary and validation text of the prepared directory `base` into a run."""
+    """Copies the vocabulary and validation text of the prepared directory `base` into a run.
+
+    Raises InputError, before anything is copied, if a file of `base` has changed since it was
+    prepared, or a model cannot be trained with its token ids.
+    """
+    check_record(base, since_prepared=True)
     run.save_vocabularies(*base.vocabularies)
-    run.save_valid_lines(*base.valid_lines())
-    # `Run.open` has refused links, but the copy of a sparse file could still fill the disk.
+    check_corpora(run, base.valid_directory)
+    size = 0
     for path in base.valid_directory.iterdir():
+        # `Run.open` has refused links, but the copy of a sparse file could still fill the disk.
         status = path.lstat()
+        if not stat.S_ISREG(status.st_mode):
+            raise InputError(f"{path}: a directory, expected only the files of a corpus")
         if size_on_disk(status) < status.st_size:
             raise InputError(f"{path}: a sparse file: it has holes instead of token ids")
+        size += status.st_size
+    require_space(size, run.path, "the validation text")
+    run.save_valid_lines(*base.valid_lines())
     copy_tree(base.valid_directory, run.valid_directory)
     notice(f"text and vocabulary are those of {base.path}, which must stay where it is")
 

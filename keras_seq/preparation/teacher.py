@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from keras_seq.preparation.warm_start import require_space_of_weights
 from keras_seq.run import Run
 from keras_seq.run.vocabularies import are_equal
 from keras_seq.settings import BackboneSettings, Settings
@@ -67,5 +68,6 @@ def copy_teacher(run: Run, teacher: Run | None, notice: Notice) -> None:
     """Copies a teacher into a new run, which resumes with it, whatever becomes of the original."""
     if teacher is None:
         return
+    require_space_of_weights(teacher, run)
     step = teacher.copy_checkpoint(run.teacher_directory).checkpoints.latest_step
     notice(f"teacher: the best weights of {teacher.path}, of step {step:,}, are copied")

@@ -13,6 +13,7 @@ from keras_seq.plugins import plugin_of
 from keras_seq.preparation.pretrained import check_pretrained, copy_pretrained
 from keras_seq.run import Run, is_run
 from keras_seq.settings import PRESETS, SIDES, BackboneSettings, Settings, Side
+from keras_seq.storage import require_space
 from keras_seq.storage.checkpoints.tensor_file import (
     TensorFileError,
     TensorSpec,
@@ -127,11 +128,21 @@ def copy_initial_checkpoint(run: Run, base: Run | None, notice: Notice) -> None:
     if base is not None:
         # Check again, because reading the text may have changed the vocabulary settings.
         _check_model(base, run.settings)
+        require_space_of_weights(base, run)
         step = base.copy_checkpoint(run.start_directory).checkpoints.latest_step
         notice(f"initial weights: the best weights of {base.path}, of step {step:,}, are copied")
     copy_pretrained(run, notice)
     for side, name in _vector_files(run.settings):
         _copy_vectors(run, side, name, notice)
+
+
+def require_space_of_weights(base: Run, run: Run) -> None:
+    """Raises InputError if the weights of a run do not fit on the disk of another run.
+
+    The copy of a sparse file, which can be larger than its disk space, is refused elsewhere.
+    """
+    size = base.checkpoints.weights_size() or 0
+    require_space(size, run.path, f"the copy of the weights of {base.path}")
 
 
 def _copy_vectors(run: Run, side: Side, name: str, notice: Notice) -> None:

@@ -27,6 +27,7 @@ from keras_seq.storage.reading import (
     reason,
     size_on_disk,
 )
+from keras_seq.storage.space import require_space
 
 __all__ = [
     "LOCK",
@@ -48,6 +49,7 @@ __all__ = [
     "reason",
     "remove",
     "remove_temporaries",
+    "require_space",
     "size_on_disk",
     "sync_parent",
     "sync_tree",

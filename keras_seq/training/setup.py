@@ -6,6 +6,7 @@ import contextlib
 import functools
 import gc
 import itertools
+import math
 import time
 import traceback
 import zlib
@@ -13,6 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import keras
+import numpy as np
 
 from keras_seq import backend
 from keras_seq.cluster import Cluster
@@ -20,8 +22,9 @@ from keras_seq.cluster.alone import Batches
 from keras_seq.process.memory import is_out_of_memory
 from keras_seq.run import Run
 from keras_seq.run.memory import attention_fits, require_model_memory
-from keras_seq.run.models import build_run_model
+from keras_seq.run.models import build_run_model, weight_shapes
 from keras_seq.settings import TASKS
+from keras_seq.storage import require_space
 from keras_seq.tasks.task import Task
 from keras_seq.text import InputError
 from keras_seq.training.errors import OutOfMemoryError
@@ -36,7 +39,7 @@ from keras_seq.training.feed import (
 )
 from keras_seq.training.optimizer import compile_model, freeze
 from keras_seq.training.precision import dtype_policy, resolve_precision
-from keras_seq.training.state import restore_arrays, training_arrays
+from keras_seq.training.state import restore_arrays, training_arrays, training_shapes
 from keras_seq.training.word_distillation import with_teacher
 
 Notice = Callable[[str], None]
@@ -86,6 +89,20 @@ class TrainingSetup:
             self.train_model = with_teacher(run, self.model, dtype_policy(training.precision))
         loss = self.objective.loss(self.model)
         compile_model(self.train_model, self.settings, loss, self.max_steps)
+        self._require_space()
+
+    def _require_space(self) -> None:
+        """Raises InputError if no checkpoint fits on the disk of the run."""
+        run = self.run
+        is_over = (run.checkpoints.latest_step or 0) >= (self.max_steps or math.inf)
+        if run.writable and not is_over:
+            parts = weight_shapes(self.model), training_shapes(self.train_model)
+            size = sum(
+                math.prod(shape) * np.dtype(dtype).itemsize
+                for part in parts
+                for shape, dtype in part.values()
+            )
+            require_space(size, run.path, "a checkpoint")
 
     @property
     def updates_per_epoch(self) -> int:

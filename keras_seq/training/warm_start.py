@@ -12,6 +12,7 @@ import numpy as np
 from keras_seq import backend
 from keras_seq.models import BackboneTextEncoder
 from keras_seq.preparation.warm_start import SIDES, copied_vectors, sides_with_vectors
+from keras_seq.process.memory import is_out_of_memory
 from keras_seq.run import Run
 from keras_seq.run.models import build_run_model, named_weights, weight_shapes
 from keras_seq.settings import SettingsError, read_backbone
@@ -30,6 +31,8 @@ _TABLES = {
 }
 # An optional layer after the encoder.
 _POOLER = "pooled_dense/"
+# Characters of an error of Keras that a message shows.
+_MAX_REASON = 300
 # The embedding, with one row per word piece.
 _EMBEDDING = "token_embedding/embeddings"
 
@@ -204,11 +207,15 @@ def set_pretrained(run: Run, model: keras.Model) -> None:
         raise InputError(f"{run.path}: its vocabulary is not that of a pretrained encoder")
     try:
         _, rows = read_backbone(directory)
-        encoder = BackboneTextEncoder(rows, **run.settings.model.encoder_arguments()).backbone
-        encoder.load_weights(directory / "model.weights.h5")
     except SettingsError as error:
         raise InputError(str(error)) from None
-    except (OSError, ValueError, KeyError) as error:
+    try:
+        encoder = BackboneTextEncoder(rows, **run.settings.model.encoder_arguments()).backbone
+        encoder.load_weights(directory / "model.weights.h5")
+    except Exception as error:
+        if is_out_of_memory(error):
+            raise
+        # For a damaged file, h5py raises RuntimeError and many other kinds.
         raise InputError(
             f"{directory}: not the weights of the encoder that settings.toml describes: "
             f"{_first_reason(error)}"
@@ -231,4 +238,6 @@ def _first_reason(error: Exception) -> str:
     """Returns the line of an error of Keras that says what is wrong."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [repr(error)]
     # Keras lists the objects that it could not load, and gives the error of one of them.
-    return lines[1] if lines[0].endswith(":") and len(lines) > 1 else lines[0]
+    line = lines[1] if lines[0].endswith(":") and len(lines) > 1 else lines[0]
+    # It may quote the file.
+    return "".join(char if char.isprintable() else "?" for char in line[:_MAX_REASON])

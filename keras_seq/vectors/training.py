@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from keras_seq.process.memory import require_memory
 from keras_seq.settings import SettingsError
 from keras_seq.text import Notice
 from keras_seq.text.reading import Path
@@ -53,7 +54,7 @@ def train_vectors(
         tables.
 
     Raises:
-        InputError: As `Corpus`; or if Numba is not installed.
+        InputError: As `Corpus`; or if Numba is not installed or the vectors do not fit into memory.
         SettingsError: If the training diverges; a lower rate prevents that.
 
     Example:
@@ -79,11 +80,24 @@ def train_vectors(
 
 def memory_of_training(corpus: Corpus, settings: VectorSettings) -> int:
     """Estimates the bytes of the trained tables, without the co-occurrence counts of GloVe."""
+    parts = len(_rows(corpus, settings)[2]) if settings.algorithm == "fasttext" else 0
+    return _table_bytes(corpus, settings, parts)
+
+
+def _table_bytes(corpus: Corpus, settings: VectorSettings, parts: int) -> int:
     numbers = len(corpus.words) * settings.units
     if settings.algorithm == "glove":
         return 16 * numbers
-    parts = len(_rows(corpus, settings)[2]) if settings.algorithm == "fasttext" else 0
     return 8 * numbers + 4 * parts * settings.units
+
+
+def _require_memory(corpus: Corpus, settings: VectorSettings, parts: int = 0) -> None:
+    words, units = len(corpus.words), settings.units
+    require_memory(
+        _table_bytes(corpus, settings, parts),
+        f"training {words + parts:,} vectors of {units:,} numbers",
+        "lower units or buckets, or raise min_count",
+    )
 
 
 def _rows(corpus: Corpus, settings: VectorSettings) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -96,7 +110,9 @@ def _rows(corpus: Corpus, settings: VectorSettings) -> tuple[np.ndarray, np.ndar
 def _train_predictions(corpus: Corpus, settings: VectorSettings, notice: Notice) -> WordVectors:
     generator = np.random.default_rng(settings.seed)
     words, units = len(corpus.words), settings.units
+    _require_memory(corpus, settings)
     starts, rows, places = _rows(corpus, settings)
+    _require_memory(corpus, settings, len(places))
     # Without hierarchical softmax, the compiled functions still expect arrays of these types.
     empty = (np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32))
     tree = huffman_paths(corpus.counts) if settings.loss == "hierarchical" else empty
@@ -148,6 +164,7 @@ def _train_predictions(corpus: Corpus, settings: VectorSettings, notice: Notice)
 
 
 def _train_glove(corpus: Corpus, settings: VectorSettings, notice: Notice) -> WordVectors:
+    _require_memory(corpus, settings)
     counted = Cooccurrences(len(corpus.words), int(settings.window or 0))
     counting = _Progress(corpus.total, "words counted", notice)
     for block in corpus.blocks():

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import difflib
 import gzip
+import os
 import pathlib
+import re
 from collections.abc import Iterable, Sequence
 from typing import IO, Any
 
 import numpy as np
 
-from keras_seq.storage import atomic_file, open_regular, reason
+from keras_seq.process.memory import require_memory
+from keras_seq.storage import atomic_file, open_regular, reason, size_on_disk
 from keras_seq.storage.checkpoints.tensor_file import (
     TensorFileError,
     TensorSpec,
@@ -18,13 +21,16 @@ from keras_seq.storage.checkpoints.tensor_file import (
     write_tensors,
 )
 from keras_seq.text import InputError, Notice, read_word_vectors
-from keras_seq.text.reading import Path
+from keras_seq.text.reading import Path, read_lines
 from keras_seq.vectors.subwords import Subwords
 
 # Suffix of the file of n-gram vectors.
 PARTS = ".ngrams"
 # Suggestions for an unknown word come from this many of the most frequent words.
 _SUGGESTIONS_FROM = 50_000
+# More characters than a number has, so that the size of a file says how many it has at least.
+_MAX_DIGITS = 40
+_ADVICE = "give a file of fewer vectors, such as the first lines of this one"
 
 
 class WordVectors:
@@ -76,8 +82,10 @@ class WordVectors:
         """Reads a file in the text format of word2vec, GloVe or fastText.
 
         See `keras_seq.text.read_word_vectors` for the arguments. N-gram vectors are read from
-        `PATH.ngrams` if this file exists. Raises InputError if a file is invalid.
+        `PATH.ngrams` if this file exists. Raises InputError if a file is invalid, or does not fit
+        into the memory.
         """
+        _require_memory(path)
         vectors, _ = read_word_vectors(path, notice=notice)
         name = "standard input" if str(path) == "-" else str(path)
         matrix = np.array(list(vectors.values()), np.float32)
@@ -222,15 +230,32 @@ def _unit(vectors: np.ndarray) -> Any:
     return scaled / np.where(lengths > 0, lengths, 1)
 
 
+def _require_memory(path: Path) -> None:
+    """Raises InputError if the vectors of a file do not fit into the memory."""
+    if not pathlib.Path(path).is_file():
+        # Standard input and pipes can be read only once.
+        return
+    numbers = pathlib.Path(path).stat().st_size // _MAX_DIGITS
+    first = next(read_lines(path, errors="replace"), "")
+    if header := re.fullmatch(r"(\d{1,15}) (\d{1,9})", first, flags=re.ASCII):
+        numbers = max(numbers, int(header[1]) * int(header[2]))
+    # The vectors of the words, and their matrix.
+    require_memory(8 * numbers, f"{path}: reading its vectors", _ADVICE)
+
+
 def _read_parts(path: Path, width: int) -> Subwords | None:
     place = pathlib.Path(path)
     file = place.with_name(place.name + PARTS)
     if str(path) == "-" or not file.is_file():
         return None
     try:
-        size = file.stat().st_size
         with open_regular(file) as stream:
+            status = os.fstat(stream.fileno())
+            size = status.st_size
+            if size_on_disk(status) < size:
+                raise TensorFileError("a sparse file: it has holes instead of vectors")
             header = int.from_bytes(stream.read(8), "little")
+        require_memory(size, str(file), _ADVICE)
         # The data are three int32 sizes, and an int32 bucket and a float32 vector per n-gram.
         count = max((size - 8 - header - 12) // (4 + 4 * width), 0)
         tensors = read_tensors(

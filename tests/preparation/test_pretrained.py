@@ -1,6 +1,7 @@
 """Errors about a pretrained encoder have one line and are raised before Keras is imported."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -117,6 +118,29 @@ def test_unsupported_hub_preset_raises_a_one_line_error(
     with pytest.raises((InputError, SettingsError), match=words) as error:
         open_or_prepare(settings_of(preset, data), tmp_path / "run")
     assert len(str(error.value).splitlines()) == 1
+    assert not (tmp_path / "run").exists()
+
+
+def test_sparse_weights_of_a_preset_are_not_copied(preset, data, tmp_path):
+    """Their size is that of the encoder, but they are holes."""
+    weights = preset / "model.weights.h5"
+    weights.write_bytes(weights.read_bytes()[:4096])
+    os.truncate(weights, 8 << 20)
+    with pytest.raises(InputError, match=r"model.weights.h5: a sparse file: it has holes instead"):
+        open_or_prepare(settings_of(preset, data), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_weights_of_a_preset_that_do_not_fit_on_the_disk_are_not_copied(
+    preset, data, tmp_path, monkeypatch
+):
+    settings = settings_of(preset, data)
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=10_000))
+    with pytest.raises(
+        InputError, match=r"run: the copy of .*model.weights.h5 needs \d.\d MB, but"
+    ):
+        open_or_prepare(settings, tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 

@@ -1,5 +1,7 @@
 """Initial checkpoints and embeddings are checked and copied before Keras is imported."""
 
+import json
+import os
 import shutil
 
 import numpy as np
@@ -116,6 +118,35 @@ def test_damaged_best_checkpoint_falls_back_and_all_damaged_is_refused(base, ove
             with pytest.raises(InputError, match="no undamaged checkpoint"):
                 prepare_run(resolved(overrides), tmp_path / "none", notice=said.append)
             assert not (tmp_path / "none").exists()
+
+
+def test_initial_weights_that_do_not_fit_on_the_disk_are_not_copied(
+    base, overrides, tmp_path, monkeypatch
+):
+    usage = shutil.disk_usage(tmp_path)
+    settings = resolved(overrides)
+    for free, fits in ((4 * SIZE - 1, False), (8 * SIZE, True)):
+        monkeypatch.setattr(shutil, "disk_usage", lambda path, free=free: usage._replace(free=free))
+        if fits:
+            prepare_run(settings, tmp_path / "new").unlock()
+            continue
+        with pytest.raises(InputError, match=r"new: the copy of the weights of .* needs 0.1 MB, b"):
+            prepare_run(settings, tmp_path / "new")
+        assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("name", ["weights.safetensors", "state.json"])
+def test_sparse_files_of_a_starting_checkpoint_are_not_copied(base, tmp_path, name):
+    """The manifest says that they are that large, and their hash is never computed."""
+    folder = base.path / "checkpoints" / "step-00000005"
+    shutil.rmtree(base.path / "checkpoints" / "step-00000003")
+    manifest = json.loads((folder / "MANIFEST.json").read_text())
+    manifest["files"][name]["size"] = 20 << 30
+    (folder / "MANIFEST.json").write_text(json.dumps(manifest))
+    os.truncate(folder / name, 20 << 30)
+    with pytest.raises(InputError, match=f"{name} is sparse: it has holes instead of values"):
+        Run.open(base.path, notice=lambda line: None).copy_checkpoint(tmp_path / "new")
+    assert not list((tmp_path / "new" / "checkpoints").glob("*"))
 
 
 def test_prepared_run_reopens_after_the_starting_run_is_deleted(base, overrides, tmp_path):

@@ -206,6 +206,31 @@ def test_invalid_pretrained_weights_file_raises_input_error(preset, lines, tmp_p
 
 
 @pytest.mark.filterwarnings("ignore:Skipping nested container")
+def test_damaged_pretrained_weights_load_or_raise_input_error(presets, lines, tmp_path):
+    """Sets or deletes bytes of the file; most are array data, and h5py checks only the others."""
+    run = prepare_run(classify(presets["DistilBert"], tmp_path, lines[:99]), tmp_path / "run")
+    model = build_run_model(run)
+    weights = run.pretrained_directory / "model.weights.h5"
+    whole = weights.read_bytes()
+    generator = np.random.default_rng(7)
+    # The heap and the tree of the first group, for whose damage h5py raises RuntimeError.
+    places = [whole.index(b"HEAP") + 24, whole.index(b"TREE") + 8, whole.index(b"SNOD") + 8]
+    places += generator.integers(len(whole), size=40).tolist()
+    refused = 0
+    for place in places:
+        damaged = bytearray(whole)
+        damaged[place : place + 8] = b"\xff" * 8 if place % 3 else bytes(8)
+        weights.write_bytes(damaged if place % 5 else whole[:place])
+        try:
+            set_pretrained(run, model)
+        except InputError as error:
+            refused += 1
+            assert str(error).isprintable()
+            assert len(str(error)) < 800
+    assert refused > 8
+
+
+@pytest.mark.filterwarnings("ignore:Skipping nested container")
 def test_infinite_or_misshapen_pretrained_weights_are_named(preset, lines, tmp_path):
     import h5py
 
