@@ -100,7 +100,7 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     # This part only checks whether KerasHub is installed and does not import KerasHub.
     "preparation": (PLAIN | {"keras_seq", "run"}, {"keras_hub", "numpy"}),
     "inference": (PLAIN | TENSORS | {"run", "run.memory", "run.models"}, {"keras", "numpy"}),
-    "evaluation": (PLAIN | {"inference", "run", "run.models"}, {"numpy"}),
+    "evaluation": (PLAIN | {"inference", "preparation", "run", "run.models"}, {"numpy"}),
     # Matplotlib is an optional dependency for plots.
     "analysis": (
         PLAIN | TENSORS | {"evaluation", "inference", "preparation", "run", "run.models"},

@@ -11,6 +11,7 @@ from keras_seq.evaluation.plugin_values import plugin_values
 from keras_seq.evaluation.text_values import text_values
 from keras_seq.evaluation.values import Evaluation, MetricValue, TestSet
 from keras_seq.inference.predictor import check_pairs
+from keras_seq.preparation.prepared_corpora import check_corpus
 from keras_seq.run import Run
 from keras_seq.run.ensembles import open_ensemble
 from keras_seq.run.models import load_ensemble
@@ -136,7 +137,10 @@ def evaluate_model(
     values = {name: values[name] for name in names}
     by_language = _by_language(test, outputs or ()) if run.languages else {}
     # A copy of a run may lack the training text.
-    baseline = task.baseline(test) if run.train_directory.exists() else None
+    baseline = None
+    if run.train_directory.exists():
+        check_corpus(run, run.train_directory)
+        baseline = task.baseline(test)
     step = run.loaded_step or 0
     return Evaluation(step, len(sources), values, outputs, num_truncated, baseline, by_language)
 

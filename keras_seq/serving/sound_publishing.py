@@ -12,6 +12,7 @@ from tensorflow.core.framework import tensor_pb2, types_pb2
 
 from keras_seq.data import TokenCorpus, samples_of
 from keras_seq.inference.recognizer import pad_audio
+from keras_seq.preparation.prepared_corpora import check_corpus
 from keras_seq.run import Run
 from keras_seq.serving.deployment import batching_parameters, write_deployment
 from keras_seq.serving.graph_file.operations import operations
@@ -85,6 +86,7 @@ def validation_sounds(run: Run, count: int) -> list[np.ndarray]:
     """Returns the samples of the first `count` recordings of the validation set."""
     if not count:
         return []
+    check_corpus(run, run.valid_directory)
     corpus = TokenCorpus.open(run.valid_directory)
     rows = [corpus.source(i)[None] for i in range(min(count, len(corpus)))]
     return [samples_of(ids, np.array([ids.shape[1]]))[0] for ids in rows]

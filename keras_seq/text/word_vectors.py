@@ -15,7 +15,7 @@ from .tokenizer import Tokenizer
 # Shapes: N words, D dimensions.
 
 # The first line of word2vec and fastText files: number of words and dimensions.
-_HEADER = re.compile(r"\d+ \d+", flags=re.ASCII)
+_HEADER = re.compile(r"\d{1,15} \d{1,9}", flags=re.ASCII)
 _MAX_WIDTH = 100_000
 # Just below the maximum of float32.
 _MAX_VALUE = 3e38

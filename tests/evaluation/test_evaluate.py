@@ -173,6 +173,16 @@ def test_translations_are_compared_with_copies_of_the_source(tiny_run):
     assert not result.beats_baseline
 
 
+def test_baseline_of_damaged_token_ids_is_an_error_of_one_line(tagger_run, tmp_path):
+    run = shutil.copytree(tagger_run, tmp_path / "run")
+    path = run / "data" / "train" / "shard-00000.target.ids"
+    ids = np.fromfile(path, "<u2")
+    ids[0] = 65_535
+    path.write_bytes(ids.tobytes())
+    with pytest.raises(keras_seq.InputError, match="target.ids: the token id 65,535"):
+        keras_seq.evaluate(run, ["a dog"], ["DET NOUN"])
+
+
 def evaluation_of(step, value=50.0, baseline=None):
     metric = MetricValue("EXACT", value, "nrefs:1", mean=value, interval=2.5)
     return Evaluation(step, 12, {"exact": metric}, ("",), baseline=baseline)

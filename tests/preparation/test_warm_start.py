@@ -1,5 +1,6 @@
 """Initial checkpoints and embeddings are checked and copied before Keras is imported."""
 
+import hashlib
 import json
 import os
 import shutil
@@ -145,6 +146,22 @@ def test_sparse_files_of_a_starting_checkpoint_are_not_copied(base, tmp_path, na
     (folder / "MANIFEST.json").write_text(json.dumps(manifest))
     os.truncate(folder / name, 20 << 30)
     with pytest.raises(InputError, match=f"{name} is sparse: it has holes instead of values"):
+        Run.open(base.path, notice=lambda line: None).copy_checkpoint(tmp_path / "new")
+    assert not list((tmp_path / "new" / "checkpoints").glob("*"))
+
+
+def test_enormous_state_of_a_starting_checkpoint_is_not_copied(base, tmp_path):
+    folder = base.path / "checkpoints" / "step-00000005"
+    shutil.rmtree(base.path / "checkpoints" / "step-00000003")
+    content = b" " * (2 << 20) + b"{}"
+    manifest = json.loads((folder / "MANIFEST.json").read_text())
+    manifest["files"]["state.json"] = {
+        "size": len(content),
+        "sha256": hashlib.sha256(content).hexdigest(),
+    }
+    (folder / "MANIFEST.json").write_text(json.dumps(manifest))
+    (folder / "state.json").write_bytes(content)
+    with pytest.raises(InputError, match="state.json is too large"):
         Run.open(base.path, notice=lambda line: None).copy_checkpoint(tmp_path / "new")
     assert not list((tmp_path / "new" / "checkpoints").glob("*"))
 

@@ -112,3 +112,14 @@ def test_piece_vectors_assign_word_vectors_to_matching_pieces(tmp_path):
     # Pieces that are not text get no vector.
     assert all(tokenizer.pieces[id].is_text for id in ids)
     assert piece_vectors(tokenizer, write(tmp_path, "nothing 1 2\n"))[1].shape == (0, 2)
+
+
+def test_first_line_with_a_number_of_5000_digits_is_a_word(tmp_path):
+    """Python refuses to convert such a number; no file has so many words."""
+    path = write(tmp_path, "9" * 5000 + " 3\ndog 1\n")
+    vectors, width = read_word_vectors(path)
+    assert width == 1
+    assert {word[:3]: vector.tolist() for word, vector in vectors.items()} == {
+        "999": [3.0],
+        "dog": [1.0],
+    }

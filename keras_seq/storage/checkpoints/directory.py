@@ -117,6 +117,8 @@ def copy_weights(source: Path, destination: Path, step: int) -> None:
     try:
         for name in ("weights.safetensors", "state.json"):
             size = _check_size(source / name, files)
+            if name == "state.json" and size > _MAX_JSON_BYTES:
+                raise DamagedError("state.json is too large")
             if size_on_disk((source / name).lstat()) < size:
                 raise DamagedError(f"{name} is sparse: it has holes instead of values")
             shutil.copyfile(source / name, destination / name, follow_symlinks=False)
