@@ -31,8 +31,9 @@ from keras_seq.run.checks import check_new
 from keras_seq.run.hub_address import fetch, is_hub_address
 from keras_seq.run.layout import MARK, check_run_files, remove_run_files, remove_run_temporaries
 from keras_seq.run.logs import RunLogs
-from keras_seq.run.prepared_data import PreparedData, read_optional_json
+from keras_seq.run.prepared_data import PreparedData
 from keras_seq.run.pretrained_models import find_pretrained, is_pretrained_name
+from keras_seq.run.stored_values import read_values
 from keras_seq.settings import MAX_FILE_BYTES, TASKS, Settings, SettingsError
 from keras_seq.storage import (
     LOCK,
@@ -205,7 +206,7 @@ class Run(PreparedData):
 
     def read_result(self) -> dict[str, Any] | None:
         """Returns the result of the training; None if it has not finished."""
-        return read_optional_json(self.path / "result.json", _MAX_RESULT_BYTES)
+        return read_values(self.path / "result.json", _MAX_RESULT_BYTES)
 
     def remove_result(self) -> None:
         """Deletes the result, because training resumes."""
@@ -229,7 +230,7 @@ class Run(PreparedData):
 
     def read_evaluations(self) -> dict[str, Any]:
         """Returns the evaluations of test sets; empty if there is none."""
-        return read_optional_json(self.path / "evaluations.json", _MAX_RESULT_BYTES) or {}
+        return read_values(self.path / "evaluations.json", _MAX_RESULT_BYTES) or {}
 
     def _write(self, name: str, text: str) -> None:
         path = self.path / name

@@ -8,9 +8,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from keras_seq.run.stored_values import read_optional_json
 from keras_seq.run.vocabularies import V, Vocabulary, read_vocabularies, write_vocabularies
 from keras_seq.settings import Settings
-from keras_seq.storage import check_regular, make_directory, read_json, write_file
+from keras_seq.storage import check_regular, make_directory, write_file
 from keras_seq.storage.checkpoints import CheckpointStore
 from keras_seq.text import InputError, Labels, Tokenizer, read_lines
 
@@ -152,10 +153,3 @@ class PreparedData:
     def preparation_file(path: str | os.PathLike[str]) -> Path:
         """File of the preparation record of the run in a directory."""
         return Path(path) / "data" / "prepared.json"
-
-
-def read_optional_json(path: Path, limit: int) -> dict[str, Any] | None:
-    """Reads a JSON object of at most `limit` bytes; None if there is no such file."""
-    if not path.exists() and not path.is_symlink():
-        return None
-    return read_json(path, limit)
