@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from keras_seq.storage import read_json
 from keras_seq.text import InputError
@@ -14,7 +14,7 @@ _MAX_COUNT = 10**12
 _MAX_INTEGER = 2**64
 
 
-def is_count(value: Any) -> bool:
+def is_count(value: Any) -> TypeGuard[int]:
     """Tests if a value is a number of updates or bytes: an integer from 0 to 10^12."""
     return type(value) is int and 0 <= value <= _MAX_COUNT
 
