@@ -29,7 +29,13 @@ import numpy as np
 from keras_seq.plugins import plugin_of
 from keras_seq.run.checks import check_new
 from keras_seq.run.hub_address import fetch, is_hub_address
-from keras_seq.run.layout import MARK, check_run_files, remove_run_files, remove_run_temporaries
+from keras_seq.run.layout import (
+    MARK,
+    check_mark,
+    check_run_files,
+    remove_run_files,
+    remove_run_temporaries,
+)
 from keras_seq.run.logs import RunLogs
 from keras_seq.run.prepared_data import PreparedData
 from keras_seq.run.pretrained_models import find_pretrained, is_pretrained_name
@@ -136,8 +142,9 @@ class Run(PreparedData):
         """Opens a run and checks that its settings are valid and fit its weights.
 
         `notice` is called with one line for each damaged checkpoint that is skipped. Raises
-        InputError if `path` is not a run, or its files cannot be trusted. An address such as
-        `hf://user/name` is downloaded first; `pretrained:dates` is a model of the collection.
+        InputError if `path` is not a run, its files cannot be trusted, or a newer keras-seq wrote
+        it. An address such as `hf://user/name` is downloaded first; `pretrained:dates` is a model
+        of the collection.
         """
         if is_pretrained_name(path):
             path = find_pretrained(path)
@@ -151,6 +158,7 @@ class Run(PreparedData):
             raise InputError(f"{path}: not a run directory of keras-seq: it has no settings.toml")
         check_run_files(path)
         text = read_file(file, MAX_FILE_BYTES).decode("utf-8", "replace")
+        check_mark(file, text)
         try:
             settings = Settings.from_toml(text, where=f"{file}: ")
         except SettingsError as error:

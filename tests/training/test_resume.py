@@ -259,7 +259,7 @@ def test_resume_allows_changed_limits_and_intervals(folder, stopped):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"validation": {"without_better": "x"}}, "without_better: received 'x', expected a count$"),
+        (
             {"validation": {"without_better": "x"}},
             r"without_better: received 'x', expected a count$",
         ),
