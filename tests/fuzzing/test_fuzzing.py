@@ -7,11 +7,13 @@ is installed. `corpus/TARGET/` has the files that once failed.
 import json
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import hypothesis
 import hypothesis.strategies as st
 import pytest
+from fuzzing import run_target
 from fuzzing.fuzz import NAMES, fuzz_in_process, fuzz_target
 from fuzzing.targets import TARGETS, Target
 
@@ -43,6 +45,16 @@ def test_a_damaged_file_leads_to_no_internal_error(name, tmp_path):
         target.check(content)
 
     check()
+
+
+def test_undamaged_runs_are_read_without_an_error(tmp_path, monkeypatch):
+    @contextmanager
+    def not_refusing(kind):
+        yield
+
+    monkeypatch.setattr(run_target, "refusing", not_refusing)
+    for task in ("translate", "classify"):
+        run_target.RunFiles(tmp_path / task, task).read()
 
 
 def test_failed_checks_are_recorded_with_their_files(tmp_path, monkeypatch):
