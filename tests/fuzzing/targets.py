@@ -190,6 +190,12 @@ def saved_models(folder: Path) -> Target:
     return Target(message_files(whole), check)
 
 
+def http_requests(folder: Path) -> Target:
+    from fuzzing.http_target import check_request, requests
+
+    return Target(requests(), check_request)
+
+
 TARGETS: dict[str, Callable[[Path], Target]] = {
     target.__name__: target
     for target in (
@@ -200,5 +206,6 @@ TARGETS: dict[str, Callable[[Path], Target]] = {
         imported_tokenizers,
         text_files,
         saved_models,
+        http_requests,
     )
 }
