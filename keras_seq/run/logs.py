@@ -13,6 +13,8 @@ from keras_seq.storage import check_regular, open_to_append, reason
 from keras_seq.text import read_lines
 
 _NAMES = ("metrics.jsonl", "samples.txt")
+# Bounds of the absolute values of fitted numbers; logits may have single precision.
+_FITTED = (1e-30, 1e30)
 # All other values of metrics.jsonl are numbers, or null for a number that is not finite.
 _TEXTS = ("kind", "monitor", "signature")
 
@@ -42,8 +44,13 @@ class RunLogs:
         return self._by_validation(score)
 
     def validation_values(self, name: str) -> dict[int, float]:
-        """Reads a value of each validation that has it from metrics.jsonl, by step."""
-        return self._by_validation(lambda entry: float(entry[name]))
+        """Reads a value that validations fit, such as a temperature, from metrics.jsonl, by step.
+
+        Left out are numbers that overflow when logits are divided by them or added to them.
+        """
+        values = self._by_validation(lambda entry: float(entry[name]))
+        low, high = _FITTED
+        return {step: x for step, x in values.items() if x == 0 or low <= abs(x) <= high}
 
     def entries(self, kind: str) -> Iterator[dict[str, Any]]:
         """Yields the lines of metrics.jsonl of a kind, "training" or "validation".
