@@ -12,6 +12,7 @@ from keras_seq.inference.tagger import outside_penalty_of
 from keras_seq.inference.wake_words import threshold_of
 from keras_seq.run.averaging import average_run
 from keras_seq.text import InputError
+from keras_seq.tuning.outcome import read_outcome
 
 LONG = "9" * 400
 GOOD = {"kind": "validation", "step": 2, "minutes": 0.5, "loss": 1.5, "bleu": 3.0}
@@ -40,6 +41,13 @@ def test_values_that_are_no_numbers_are_left_out(run, value):
     assert run.logs.validation_values("temperature") == {}
     run.loaded_step = 1
     assert (temperature_of(run), threshold_of(run), outside_penalty_of(run)) == (1.0, 0.5, 0.0)
+
+
+@pytest.mark.parametrize("value", [1e-320, -1e-310, 1e308, -1e300])
+def test_fitted_numbers_that_would_overflow_are_left_out(run, value):
+    log(run, GOOD | {"temperature": value, "outside_penalty": value, "threshold": 0.0})
+    run.loaded_step = 2
+    assert (temperature_of(run), threshold_of(run), outside_penalty_of(run)) == (1.0, 0.0, 0.0)
 
 
 def test_best_checkpoints_of_a_hostile_log_are_counted(run, tmp_path):
@@ -76,6 +84,15 @@ def test_report_shows_what_is_usable_of_a_log(run, change, kind):
     shown = json.dumps([rows, curves(history)], allow_nan=False)
     assert rows[0] == ["task", "translate"]
     assert "unheard-of" not in shown and '"x"' not in shown and LONG not in shown
+
+
+@pytest.mark.parametrize("monitor", [None, "unheard-of", "signature", "kind"])
+def test_outcome_of_a_trial_passes_over_impossible_monitors(run, monitor):
+    line = {"kind": "validation", "step": 2, "monitor": monitor, "signature": "x", "unheard-of": 1}
+    log(run, line, GOOD)
+    run.write_result({"result": {"minutes": 0.5, "steps": 4, "best_step": 2}})
+    outcome = read_outcome(run, "trained")
+    assert (outcome.metric, outcome.value, outcome.quality) == ("bleu", 3.0, (-3.0, 1.5))
 
 
 def test_log_without_minutes_has_no_time(run):
