@@ -51,7 +51,7 @@ VALIDATION = {
 
 
 class RunFiles:
-    """A run of which one file is damaged at a time.
+    """A run with one damaged file at a time.
 
     Args:
         path: The new directory.
