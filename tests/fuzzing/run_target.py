@@ -70,7 +70,7 @@ class RunFiles:
         settings = {"task": task, text: str(pairs), **TINY[task], "data.max_source_length": 20}
         self.run = Run.create(path, load_settings(overrides=settings))
         self._write_text(task, outputs)
-        self.validation = Validation(lambda step: {}, every=1, monitor=self.monitor)
+        self.validation = Validation(lambda step: {}, 1, self.monitor, patience=5)
         self._write_training()
         self.run.unlock()
         self.data = self.run.settings.data
@@ -186,7 +186,10 @@ class RunFiles:
             progress = TrainingProgress.from_json(checkpoint.state)
             # The first version of the format did not store the monitor.
             self.validation.restore({"monitor": self.monitor, **progress.validation})
-            json.dumps(self.validation.state)
+            assert self.validation.out_of_patience in (True, False)
+            # As a training uses them when it ends.
+            numbers = self.validation.best, self.validation.best_step
+            assert [float(number or 0.0) for number in numbers]
             run.logs.truncate(progress.log_sizes)
 
     def _read_record(self, run: Run) -> None:
