@@ -1,10 +1,54 @@
 """Evaluation at regular intervals, with early stopping."""
 
 import math
+import sys
 from collections.abc import Callable, Mapping
+from numbers import Integral, Real
 from typing import Any
 
 from keras_seq.callbacks.counting_callback import PeriodicCallback
+
+# The kind of each value of a state, and whether it may be None.
+_STATE = {
+    "monitor": ("text", False),
+    "best": ("a number", True),
+    "best_step": ("a count", True),
+    "best_tie": ("a number", True),
+    "best_loss": ("a number", True),
+    "first": ("a number", True),
+    "moved": ("true or false", False),
+    "without_better": ("a count", False),
+    "validated": ("a count", True),
+}
+
+
+def check_state(state: Mapping[str, Any]) -> None:
+    """Checks the values of a `Validation.state` that was stored; none needs to be there.
+
+    Raises ValueError, with the name of the value, if one has the wrong kind.
+    """
+    for name, (kind, optional) in _STATE.items():
+        if name not in state or (optional and state[name] is None):
+            continue
+        if not _is_of_kind(state[name], kind):
+            received = repr(state[name])[:80]
+            raise ValueError(f"{name}: received {received}, expected {kind}")
+
+
+def _is_of_kind(value: Any, kind: str) -> bool:
+    if kind == "text":
+        return isinstance(value, str)
+    if kind == "true or false":
+        return isinstance(value, bool)
+    if isinstance(value, bool):
+        return False
+    if kind == "a count":
+        return isinstance(value, Integral) and 0 <= int(value) <= sys.maxsize
+    if not isinstance(value, Real):
+        return False
+    size: Any = abs(value)
+    # A perplexity may be infinite; NaN is never stored. JSON has integers beyond all floats.
+    return bool(size == math.inf or size <= sys.float_info.max)
 
 
 class Validation(PeriodicCallback):
@@ -102,8 +146,10 @@ class Validation(PeriodicCallback):
         """Restores the `state` of an earlier `fit`.
 
         If `state` is empty or belongs to a different monitor, the evaluations start anew, because
-        values of different metrics cannot be compared.
+        values of different metrics cannot be compared. Raises ValueError if a value has the wrong
+        kind, and restores nothing then.
         """
+        check_state(state)
         if state.get("monitor", self.monitor) != self.monitor:
             state = {}
         self.best = state.get("best")
@@ -111,7 +157,8 @@ class Validation(PeriodicCallback):
         self._best_tie = state.get("best_tie")
         self._best_loss = state.get("best_loss")
         self._first = state.get("first", self.best)
-        self._moved = state.get("moved", self.best is not None and not self.is_worst(self.best))
+        moved = self.best is not None and not self.is_worst(self.best)
+        self._moved = bool(state.get("moved", moved))
         self.wait = state.get("without_better", 0)
         self._acted_at = state.get("validated")
 

@@ -29,10 +29,17 @@ import numpy as np
 from keras_seq.plugins import plugin_of
 from keras_seq.run.checks import check_new
 from keras_seq.run.hub_address import fetch, is_hub_address
-from keras_seq.run.layout import MARK, check_run_files, remove_run_files, remove_run_temporaries
+from keras_seq.run.layout import (
+    MARK,
+    check_mark,
+    check_run_files,
+    remove_run_files,
+    remove_run_temporaries,
+)
 from keras_seq.run.logs import RunLogs
-from keras_seq.run.prepared_data import PreparedData, read_optional_json
+from keras_seq.run.prepared_data import PreparedData
 from keras_seq.run.pretrained_models import find_pretrained, is_pretrained_name
+from keras_seq.run.stored_values import read_values
 from keras_seq.settings import MAX_FILE_BYTES, TASKS, Settings, SettingsError
 from keras_seq.storage import (
     LOCK,
@@ -135,8 +142,9 @@ class Run(PreparedData):
         """Opens a run and checks that its settings are valid and fit its weights.
 
         `notice` is called with one line for each damaged checkpoint that is skipped. Raises
-        InputError if `path` is not a run, or its files cannot be trusted. An address such as
-        `hf://user/name` is downloaded first; `pretrained:dates` is a model of the collection.
+        InputError if `path` is not a run, its files cannot be trusted, or a newer keras-seq wrote
+        it. An address such as `hf://user/name` is downloaded first; `pretrained:dates` is a model
+        of the collection.
         """
         if is_pretrained_name(path):
             path = find_pretrained(path)
@@ -150,6 +158,7 @@ class Run(PreparedData):
             raise InputError(f"{path}: not a run directory of keras-seq: it has no settings.toml")
         check_run_files(path)
         text = read_file(file, MAX_FILE_BYTES).decode("utf-8", "replace")
+        check_mark(file, text)
         try:
             settings = Settings.from_toml(text, where=f"{file}: ")
         except SettingsError as error:
@@ -205,7 +214,7 @@ class Run(PreparedData):
 
     def read_result(self) -> dict[str, Any] | None:
         """Returns the result of the training; None if it has not finished."""
-        return read_optional_json(self.path / "result.json", _MAX_RESULT_BYTES)
+        return read_values(self.path / "result.json", _MAX_RESULT_BYTES)
 
     def remove_result(self) -> None:
         """Deletes the result, because training resumes."""
@@ -229,7 +238,7 @@ class Run(PreparedData):
 
     def read_evaluations(self) -> dict[str, Any]:
         """Returns the evaluations of test sets; empty if there is none."""
-        return read_optional_json(self.path / "evaluations.json", _MAX_RESULT_BYTES) or {}
+        return read_values(self.path / "evaluations.json", _MAX_RESULT_BYTES) or {}
 
     def _write(self, name: str, text: str) -> None:
         path = self.path / name

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
+from typing import Any
 
 from keras_seq.storage import (
     LOCK,
@@ -17,7 +19,9 @@ from keras_seq.storage import (
 from keras_seq.text import InputError
 
 # The first line of settings.toml marks a directory as a run.
-MARK = "# keras-seq run directory, format 1\n"
+_FORMAT = 1
+MARK = f"# keras-seq run directory, format {_FORMAT}\n"
+_ANY_MARK = re.compile(r"# keras-seq run directory, format (\d{1,9})\r?\n")
 # Intermediate results of `keras-seq prepare`.
 WORK = ".work"
 # Files are deleted in this order: if interrupted, the run has no checkpoint and is not prepared.
@@ -45,6 +49,21 @@ def lock_directory(path: str | os.PathLike[str]) -> DirectoryLock:
     except OSError as error:
         raise InputError(f"{path}: cannot be created: {reason(error)}") from None
     return DirectoryLock(path)
+
+
+def refuse_newer(path: Path, what: str, number: Any, known: int) -> None:
+    """Raises InputError if a file of the format `number` was written by a newer keras-seq."""
+    if isinstance(number, int) and number > known:
+        raise InputError(
+            f"{path}: format {str(number)[:20]} of {what}, expected {known}: upgrade keras-seq: "
+            "python -m pip install --upgrade keras-seq"
+        )
+
+
+def check_mark(path: Path, settings: str) -> None:
+    """Raises InputError if the first line of `settings`, read from `path`, has a newer format."""
+    if found := _ANY_MARK.match(settings):
+        refuse_newer(path, "a run directory", int(found[1]), _FORMAT)
 
 
 def check_run_files(path: Path) -> None:

@@ -7,11 +7,16 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from keras_seq.run.stored_values import is_count, is_number, is_text
 from keras_seq.settings import MONITORS
 from keras_seq.storage import check_regular, open_to_append, reason
 from keras_seq.text import read_lines
 
 _NAMES = ("metrics.jsonl", "samples.txt")
+# Bounds of the absolute values of fitted numbers; logits may have single precision.
+_FITTED = (1e-30, 1e30)
+# All other values of metrics.jsonl are numbers, or null for a number that is not finite.
+_TEXTS = ("kind", "monitor", "signature")
 
 
 class RunLogs:
@@ -39,13 +44,20 @@ class RunLogs:
         return self._by_validation(score)
 
     def validation_values(self, name: str) -> dict[int, float]:
-        """Reads a value of each validation that has it from metrics.jsonl, by step."""
-        return self._by_validation(lambda entry: float(entry[name]))
+        """Reads a value that validations fit, such as a temperature, from metrics.jsonl, by step.
+
+        Left out are numbers that overflow when logits are divided by them or added to them.
+        """
+        values = self._by_validation(lambda entry: float(entry[name]))
+        low, high = _FITTED
+        return {step: x for step, x in values.items() if x == 0 or low <= abs(x) <= high}
 
     def entries(self, kind: str) -> Iterator[dict[str, Any]]:
         """Yields the lines of metrics.jsonl of a kind, "training" or "validation".
 
-        Lines that are not JSON are skipped.
+        Lines that are not JSON or have no valid `step` are skipped, and values of the wrong kind
+        are left out: `step` is an integer, `monitor` text, and the metrics are finite numbers or
+        None.
         """
         path = check_regular(self.path / "metrics.jsonl")
         for line in read_lines(path) if path.exists() else ():
@@ -53,16 +65,18 @@ class RunLogs:
                 entry = json.loads(line)
             except (ValueError, RecursionError):
                 continue
-            if isinstance(entry, dict) and entry.get("kind") == kind:
-                yield entry
+            if not isinstance(entry, dict) or entry.get("kind") != kind:
+                continue
+            if is_count(entry.get("step")):
+                yield {name: value for name, value in entry.items() if _is_valid(name, value)}
 
     def _by_validation(self, read: Callable[[dict[str, Any]], float]) -> dict[int, float]:
         values: dict[int, float] = {}
         for entry in self.entries("validation"):
             try:
-                values[int(entry["step"])] = read(entry)
-            except (ValueError, KeyError, TypeError):
-                # Skips all lines without a validation value.
+                values[entry["step"]] = read(entry)
+            except (KeyError, TypeError):
+                # Skips lines without the value, with None, or of an unknown monitor.
                 continue
         return values
 
@@ -91,3 +105,7 @@ class RunLogs:
                     stream.write(text.encode())
             except OSError as error:
                 raise OSError(f"{path}: not written: {reason(error)}") from error
+
+
+def _is_valid(name: str, value: Any) -> bool:
+    return is_text(value) if name in _TEXTS else value is None or is_number(value)

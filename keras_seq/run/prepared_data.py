@@ -8,12 +8,16 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from keras_seq.run.layout import refuse_newer
+from keras_seq.run.stored_values import read_optional_json
 from keras_seq.run.vocabularies import V, Vocabulary, read_vocabularies, write_vocabularies
 from keras_seq.settings import Settings
-from keras_seq.storage import check_regular, make_directory, read_json, write_file
+from keras_seq.storage import check_regular, make_directory, write_file
 from keras_seq.storage.checkpoints import CheckpointStore
 from keras_seq.text import InputError, Labels, Tokenizer, read_lines
 
+# The version of the record that `keras_seq.preparation` writes.
+PREPARED_FORMAT = 1
 _MAX_RECORD_BYTES = 16 << 20
 
 
@@ -145,17 +149,16 @@ class PreparedData:
         write_file(self.preparation_file(self.path), json.dumps(record, indent=1).encode())
 
     def read_preparation(self) -> dict[str, Any] | None:
-        """Returns the record of the preparation; None if the preparation did not finish."""
-        return read_optional_json(self.preparation_file(self.path), _MAX_RECORD_BYTES)
+        """Returns the record of the preparation; None if the preparation did not finish.
+
+        Raises InputError if it cannot be read, or a newer keras-seq wrote it.
+        """
+        path = self.preparation_file(self.path)
+        record = read_optional_json(path, _MAX_RECORD_BYTES)
+        refuse_newer(path, "prepared text", (record or {}).get("format"), PREPARED_FORMAT)
+        return record
 
     @staticmethod
     def preparation_file(path: str | os.PathLike[str]) -> Path:
         """File of the preparation record of the run in a directory."""
         return Path(path) / "data" / "prepared.json"
-
-
-def read_optional_json(path: Path, limit: int) -> dict[str, Any] | None:
-    """Reads a JSON object of at most `limit` bytes; None if there is no such file."""
-    if not path.exists() and not path.is_symlink():
-        return None
-    return read_json(path, limit)

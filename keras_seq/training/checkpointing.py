@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from keras_seq import backend
+from keras_seq.callbacks.validation import check_state
 from keras_seq.run.models import weight_arrays, weight_shapes
+from keras_seq.run.stored_values import is_count, is_number, is_text
 from keras_seq.storage.checkpoints import NotFiniteError
 from keras_seq.text import InputError
 from keras_seq.training.errors import DivergedError
@@ -45,17 +47,23 @@ class TrainingProgress:
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> TrainingProgress:
         """Creates an instance from a dict of its attributes. Raises ValueError if one is wrong."""
-        default = asdict(cls())
-        wrong = [
-            key
-            for key, example in default.items()
-            if not isinstance(values.get(key), type(example)) or values.get(key) != values.get(key)
-        ]
-        if wrong or values["step"] < 0 or values["minutes"] < 0:
-            raise ValueError(f"not the state of a training: {', '.join(wrong) or 'negative'}")
-        if not all(type(size) is int and size >= 0 for size in values["log_sizes"].values()):
-            raise ValueError("not the state of a training: log_sizes")
-        return cls(**{key: values[key] for key in default})
+        log_sizes, validation = values.get("log_sizes"), values.get("validation")
+        minutes = values.get("minutes")
+        valid = {
+            "step": is_count(values.get("step")),
+            "minutes": isinstance(minutes, float) and is_number(minutes) and minutes >= 0,
+            "validation": isinstance(validation, dict),
+            "signature": is_text(values.get("signature")),
+            "backend": is_text(values.get("backend")),
+            "log_sizes": isinstance(log_sizes, dict) and all(map(is_count, log_sizes.values())),
+        }
+        if wrong := [name for name, is_valid in valid.items() if not is_valid]:
+            raise ValueError(f"not the state of a training: {', '.join(wrong)}")
+        try:
+            check_state(values["validation"])
+        except ValueError as error:
+            raise ValueError(f"not the state of a training: validation: {error}") from None
+        return cls(**{name: values[name] for name in valid})
 
 
 class Checkpointer:
@@ -85,6 +93,10 @@ class Checkpointer:
             progress = TrainingProgress.from_json(checkpoint.state)
         except ValueError as error:
             raise InputError(f"{run.path}: checkpoint {checkpoint.step}: {error}") from None
+        if progress.step != checkpoint.step:
+            raise InputError(
+                f"{run.path}: checkpoint {checkpoint.step}: its state is of step {progress.step}"
+            )
         if progress.backend != backend.name():
             raise InputError(
                 f"{run.path}: was trained on {progress.backend}, whose batches differ from those "

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 
 from keras_seq.run import Run
+from keras_seq.run.stored_values import is_count, is_number, is_text
 from keras_seq.settings import MONITORS, TASKS, Settings
 
 
@@ -56,10 +58,31 @@ def store_result(run: Run, result: TrainingResult, wait: int) -> None:
 def load_result(run: Run) -> tuple[TrainingResult | None, int]:
     """Reads the result and `wait` of `store_result`; None and 0 if there is no usable result."""
     stored = run.read_result() or {}
-    try:
-        return TrainingResult(path=str(run.path), **stored["result"]), int(stored["without_better"])
-    except (KeyError, TypeError):
+    values, wait = stored.get("result"), stored.get("without_better")
+    if not isinstance(values, dict) or not is_count(wait):
         return None, 0
+    try:
+        result = TrainingResult(path=str(run.path), **values)
+    except TypeError:
+        # A value is missing or unknown.
+        return None, 0
+    return (result, wait) if _is_valid(result) else (None, 0)
+
+
+def _is_valid(result: TrainingResult) -> bool:
+    """Tests the values of a stored result, which may come from elsewhere."""
+    return (
+        is_count(result.steps)
+        and is_count(result.best_step)
+        and is_number(result.minutes)
+        and result.minutes >= 0
+        and is_text(result.metric)
+        and result.metric in MONITORS
+        # A perplexity may be infinite.
+        and (is_number(result.best) or result.best in (math.inf, -math.inf))
+        and is_text(result.signature)
+        and is_text(result.reason)
+    )
 
 
 def model_card(

@@ -82,10 +82,10 @@ def read_outcome(run: Run, state: State, reason: str = "") -> Outcome:
         result = (run.read_result() or {}).get("result", {})
         minutes, updates = round(float(result["minutes"]), 4), int(result["steps"])
         for entry in run.logs.entries("validation"):
-            value = entry.get(entry["monitor"])
+            monitor = entry.get("monitor", "")
+            # The log of a run from elsewhere may name a metric that does not exist.
+            value = entry.get(monitor) if monitor in MONITORS else None
             if entry["step"] == result["best_step"] and value is not None:
-                return Outcome(
-                    state, minutes, updates, entry["monitor"], float(value), entry.get("loss")
-                )
+                return Outcome(state, minutes, updates, monitor, float(value), entry.get("loss"))
         return Outcome("diverged", minutes, updates, reason="no validation has a finite score")
     return Outcome(state, minutes, updates, reason=reason)

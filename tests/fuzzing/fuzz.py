@@ -33,6 +33,7 @@ NAMES = (
     "imported_tokenizers",
     "text_files",
     "saved_models",
+    "http_requests",
 )
 # The longest input that a file is drawn from.
 _INPUT_BYTES = 4096

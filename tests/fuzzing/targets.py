@@ -9,8 +9,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,9 +22,8 @@ from fuzzing.mutations import (
     message_files,
     settings_files,
 )
-from run_helpers import BOTH, SETTINGS, forge, save
+from fuzzing.run_target import refusing, run_files
 
-from keras_seq.run import Run
 from keras_seq.serving.graph_file.operations import check_trusted
 from keras_seq.serving.graph_file.signatures import read_signatures
 from keras_seq.settings import Settings, SettingsError, load_settings
@@ -94,45 +92,8 @@ def tensor_files(folder: Path) -> Target:
 
 
 def run_directories(folder: Path) -> Target:
-    """The content of a file begins with the name of the file in the run directory."""
-    run = Run.create(folder / "run", SETTINGS)
-    checkpoint = save(run, 1)
-    tokenizer = Tokenizer.train(LINES, size=300)
-    run.save_vocabularies(tokenizer, tokenizer)
-    run.unlock()
-    valid = {
-        str(path.relative_to(run.path)): path.read_bytes()
-        for path in run.path.rglob("*")
-        if path.is_file() and path.stat().st_size < 100_000
-    }
-
-    @st.composite
-    def files(draw: Callable) -> bytes:
-        name = draw(st.sampled_from(sorted(valid)))
-        is_json = name.endswith(".json")
-        change = json_files(json.loads(valid[name])) if is_json else damaged_bytes(valid[name])
-        return name.encode() + b"\n" + draw(change)
-
-    def check(content: bytes) -> None:
-        name, _, rest = content.partition(b"\n")
-        path = run.path / name.decode()
-        in_manifest = path.parent == checkpoint and path.name != "MANIFEST.json"
-        if in_manifest:
-            forge(checkpoint, path.name, rest)
-        else:
-            path.write_bytes(rest)
-        try:
-            with refusing(InputError):
-                opened = Run.open(run.path, notice=_one_line, writable=False)
-                with refusing(InputError):
-                    opened.source_tokenizer.encode(LINES[:2])
-                opened.load_checkpoint(BOTH)
-                opened.read_result()
-        finally:
-            for changed, before in valid.items():
-                (run.path / changed).write_bytes(before)
-
-    return Target(files(), check)
+    """The content of a file begins with the name of the run and of the file in the run."""
+    return Target(*run_files(folder))
 
 
 def tokenizers(folder: Path) -> Target:
@@ -229,6 +190,12 @@ def saved_models(folder: Path) -> Target:
     return Target(message_files(whole), check)
 
 
+def http_requests(folder: Path) -> Target:
+    from fuzzing.http_target import check_request, requests
+
+    return Target(requests(), check_request)
+
+
 TARGETS: dict[str, Callable[[Path], Target]] = {
     target.__name__: target
     for target in (
@@ -239,18 +206,6 @@ TARGETS: dict[str, Callable[[Path], Target]] = {
         imported_tokenizers,
         text_files,
         saved_models,
+        http_requests,
     )
 }
-
-
-@contextmanager
-def refusing(kind: type[Exception]) -> Iterator[None]:
-    """Accepts errors of one kind whose messages have one line."""
-    try:
-        yield
-    except kind as error:
-        _one_line(str(error))
-
-
-def _one_line(message: str) -> None:
-    assert message and "\n" not in message, message

@@ -4,16 +4,20 @@
 is installed. `corpus/TARGET/` has the files that once failed.
 """
 
+import asyncio
 import json
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import hypothesis
 import hypothesis.strategies as st
 import pytest
+from fuzzing import http_target, run_target
 from fuzzing.fuzz import NAMES, fuzz_in_process, fuzz_target
 from fuzzing.targets import TARGETS, Target
+from http_in_process import PATH
 
 FUZZ = Path(__file__).parent / "fuzz.py"
 CORPUS = Path(__file__).parent / "corpus"
@@ -43,6 +47,23 @@ def test_a_damaged_file_leads_to_no_internal_error(name, tmp_path):
         target.check(content)
 
     check()
+
+
+def test_undamaged_runs_are_read_without_an_error(tmp_path, monkeypatch):
+    @contextmanager
+    def not_refusing(kind):
+        yield
+
+    monkeypatch.setattr(run_target, "refusing", not_refusing)
+    for task in ("translate", "classify"):
+        run_target.RunFiles(tmp_path / task, task).read()
+
+
+def test_valid_requests_are_answered():
+    for document in http_target.VALID:
+        request = http_target.request_of("POST", PATH, [], json.dumps(document).encode(), 2)
+        start, *parts = asyncio.run(http_target.answer(json.loads(request)))
+        assert start["status"] == 200, (document, parts)
 
 
 def test_failed_checks_are_recorded_with_their_files(tmp_path, monkeypatch):

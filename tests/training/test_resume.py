@@ -256,6 +256,24 @@ def test_resume_allows_changed_limits_and_intervals(folder, stopped):
     assert run.checkpoints.steps[-1] == STEPS
 
 
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (
+            {"validation": {"without_better": "x"}},
+            r"without_better: received 'x', expected a count$",
+        ),
+        ({"step": 5}, "its state is of step 5$"),
+    ],
+)
+def test_resume_from_a_forged_state_raises_input_error(folder, stopped, change, words):
+    state = stopped / "checkpoints" / "step-00000004"
+    content = json.loads((state / "state.json").read_text()) | change
+    forge(state, "state.json", json.dumps(content).encode())
+    with pytest.raises(keras_seq.InputError, match=f"checkpoint 4: .*{words}"):
+        quiet_train(settings_of(folder, STEPS), stopped)
+
+
 @pytest.mark.slow
 def test_minutes_of_earlier_processes_count_toward_the_limit(folder, stopped):
     state = stopped / "checkpoints" / "step-00000004"

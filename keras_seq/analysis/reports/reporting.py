@@ -8,6 +8,7 @@ from typing import Any
 
 from keras_seq.analysis.history import History
 from keras_seq.analysis.pages import Page, make_page
+from keras_seq.analysis.reports.course import curves, facts
 from keras_seq.analysis.reports.generated import attention_rows, generated_texts, reconstructed
 from keras_seq.analysis.reports.lines import Answers, confusions, report_lines
 from keras_seq.data import find_sound
@@ -17,7 +18,7 @@ from keras_seq.evaluation.values import Evaluation
 from keras_seq.preparation.sound_encoding import recording_folders
 from keras_seq.run import Run
 from keras_seq.run.models import load_model
-from keras_seq.settings import MONITORS, TASKS
+from keras_seq.settings import TASKS
 
 # Lines that are evaluated, which takes seconds and gives intervals of a few percent.
 LINES = 500
@@ -93,8 +94,8 @@ def report_model(
     history = History.of_run(run)
     data = {
         "run": run.path.resolve().name,
-        "facts": _facts(run, model, history),
-        "curves": _curves(history),
+        "facts": facts(run, model.count_params(), history),
+        "curves": curves(history),
         "test": {"name": name or "test set", "lines": len(sources), "scores": _scores(evaluation)},
         "confusions": confusions(run, answers),
         **report_lines(run, answers),
@@ -110,50 +111,6 @@ def _validation_text(run: Run) -> tuple[list[str], list[str]]:
         folders = recording_folders(run.settings)
         sources = [str(find_sound(name, folders)) for name in sources]
     return sources, references
-
-
-def _facts(run: Run, model: Any, history: History) -> list[list[str]]:
-    facts = [
-        ["task", run.settings.task],
-        ["model", f"{run.settings.model.family}, {model.count_params():,} parameters"],
-    ]
-    logged = [
-        (columns["step"][-1], columns["minutes"][-1])
-        for columns in (history.training, history.validation)
-        if columns
-    ]
-    if logged:
-        steps, minutes = max(logged)
-        facts.append(["training", f"{steps:,} updates in {minutes:.1f} minutes"])
-    if history.monitor is not None and history.best_step in history.validation.get("step", []):
-        monitor = MONITORS[history.monitor]
-        place = history.validation["step"].index(history.best_step)
-        best = history.validation[history.monitor][place]
-        text = f"{monitor.label} {best:.{monitor.digits}f} after {history.best_step:,} updates"
-        facts.append(["best validation", text])
-    return facts
-
-
-def _curves(history: History) -> list[dict[str, Any]]:
-    """Returns the curves of the losses, and of the metric that chose the best checkpoint."""
-
-    def series(name: str, columns: dict[str, list[Any]], key: str) -> dict[str, Any]:
-        points = zip(columns.get("step", []), columns.get(key, []), strict=False)
-        return {"name": name, "points": [point for point in points if point[1] is not None]}
-
-    losses = [
-        series("training", history.training, "loss"),
-        series("validation", history.validation, "loss"),
-    ]
-    curves: list[dict[str, Any]] = [{"title": "loss", "series": losses}]
-    if history.monitor not in (None, "loss"):
-        values = series("validation", history.validation, history.monitor)
-        curves.append({"title": MONITORS[history.monitor].label, "series": [values]})
-    return [
-        {**curve, "best": history.best_step, "series": kept}
-        for curve in curves
-        if (kept := [one for one in curve["series"] if one["points"]])
-    ]
 
 
 def _scores(evaluation: Evaluation | None) -> list[list[str]]:

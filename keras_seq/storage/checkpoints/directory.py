@@ -137,8 +137,8 @@ def _read_manifest(directory: Path, step: int) -> dict[str, Any]:
     version = manifest.get("format")
     if isinstance(version, int) and version > FORMAT:
         raise InputError(
-            f"{directory}: format {str(version)[:20]} of a newer keras-seq; "
-            f"this one reads up to {FORMAT}"
+            f"{directory}: format {str(version)[:20]} of a newer keras-seq, expected {FORMAT}: "
+            "upgrade keras-seq: python -m pip install --upgrade keras-seq"
         )
     files = manifest.get("files")
     if version != FORMAT or manifest.get("step") != step or not isinstance(files, dict):
