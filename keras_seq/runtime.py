@@ -297,7 +297,8 @@ def check_file(path: Path, limit: int) -> None:
     try:
         status = path.stat()
     except (OSError, ValueError) as error:
-        raise RuntimeInputError(f"{path}: cannot be read: {error}") from None
+        reason = getattr(error, "strerror", None) or error
+        raise RuntimeInputError(f"{path}: cannot be read: {reason}") from None
     if not stat.S_ISREG(status.st_mode):
         raise RuntimeInputError(f"{path}: cannot be read: it is not a regular file")
     if status.st_size > limit:

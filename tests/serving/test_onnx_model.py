@@ -229,7 +229,10 @@ def changed_part(folder, part, **entries):
             "source.file: received '/etc/x.json'",
         ),
         (lambda f: (f / "step.onnx").write_bytes(b"\x08"), "step.onnx: cannot be loaded: "),
-        (lambda f: (f / "start.onnx").unlink(), "start.onnx: cannot be loaded: "),
+        (
+            lambda f: (f / "start.onnx").unlink(),
+            "start.onnx: cannot be read: No such file or directory",
+        ),
         (lambda f: (f / "source.model").write_bytes(b"a"), "source.model: cannot be read: "),
     ],
 )
