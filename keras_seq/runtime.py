@@ -105,7 +105,8 @@ def model_of(
 ) -> Model:
     """Returns the model of a directory with `MODEL_FILE`, whose content is not trusted."""
     path = folder / MODEL_FILE
-    if not path.exists():
+    # Unlike `Path.exists`, `os.path.exists` raises no error for a name that is too long.
+    if not (os.path.exists(path) if isinstance(path, Path) else path.exists()):
         raise RuntimeInputError(f"{folder}: not an export, it has no {MODEL_FILE}")
     stored = _read_json(path)
     if not isinstance(stored, dict) or stored.get("format") != FORMAT:

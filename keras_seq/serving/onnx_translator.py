@@ -31,7 +31,7 @@ class OnnxTranslator(LineTranslator):
 
     def __init__(self, folder: str | os.PathLike[str], **options: Any) -> None:
         # The runtime follows links, because some systems of containers mount files by links.
-        check_tree(Path(folder).resolve())
+        check_tree(Path(os.path.realpath(folder)))
         try:
             model = runtime.load(folder, **options)
         except runtime.RuntimeInputError as error:

@@ -171,6 +171,15 @@ def test_link_is_followed_by_the_runtime_and_refused_by_the_command(export, tmp_
     assert OnnxTranslator(tmp_path / "link").translate(["a"])
 
 
+def test_folder_that_cannot_be_opened_is_one_line(tmp_path):
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    for folder in (tmp_path / "loop", tmp_path / ("a" * 300), tmp_path / "missing", __file__):
+        with pytest.raises(runtime.RuntimeInputError, match="not an export"):
+            runtime.load(folder)
+        with pytest.raises(InputError):
+            OnnxTranslator(folder)
+
+
 @pytest.mark.parametrize(
     ("name", "size"),
     [("model.json", 65 << 20), ("source.model", 65 << 20), ("start.onnx", 3 << 30)],
