@@ -4,6 +4,7 @@ The build and the trial of the wheel take minutes; tests/test_distribution.py ha
 """
 
 import importlib.util
+import json
 import shutil
 import subprocess
 import sys
@@ -101,6 +102,10 @@ f,1,Apache-2.0
 
 
 LICENSES = "Name,Version,License\na,1,MIT License\n"
+AUDIT = [
+    {"name": "a", "version": "1", "vulns": []},
+    {"name": "keras-seq", "skip_reason": "Dependency not found on PyPI"},
+]
 FREEZE = "a==1\nb==2.5\nkeras-seq @ file:///tmp/keras_seq-3.2.1-py3-none-any.whl\n"
 
 
@@ -116,7 +121,7 @@ def release(checkout, monkeypatch):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     (checkout / "dist").mkdir()
-    module.calls, module.compiled = [], []
+    module.calls, module.compiled, module.audit = [], [], AUDIT
     module.answers = {
         "sysconfig": (0, "/packages\n"),
         "piplicenses": (0, LICENSES),
@@ -128,6 +133,9 @@ def release(checkout, monkeypatch):
         module.calls.append(words)
         if "piptools" in words:
             module.compiled.append(Path(words[-1]).read_text(encoding="utf-8"))
+        if "pip_audit" in words:
+            report = json.dumps({"dependencies": module.audit, "fixes": []})
+            Path(words[words.index("--output") + 1]).write_text(report, encoding="utf-8")
         text = " ".join(words)
         code, output = next((module.answers[x] for x in module.answers if x in text), (0, ""))
         return subprocess.CompletedProcess(words, code, output)
@@ -189,3 +197,11 @@ def test_nothing_is_tagged_after_a_failed_check(release, word, answer, message):
     assert not any(words[:3] == ["git", "tag", "--annotate"] for words in release.calls)
     if word == "pip_audit":
         assert names(release)[-1] == "pip_audit"
+
+
+def test_packages_that_the_audit_skips_stop_the_release(release):
+    reason = "Dependency not found on PyPI and could not be audited: b (1)"
+    release.audit = [*AUDIT, {"name": "b", "skip_reason": reason}]
+    with pytest.raises(SystemExit, match="^release: packages without an audit: b: use a"):
+        release.main()
+    assert names(release)[-1] == "pip_audit"
