@@ -5,8 +5,9 @@
 The version is `keras_seq.__version__`. The script stops at the first check that fails. It leaves
 the source distribution and the wheel in dist/, and next to them what it was tried with: the
 dependencies with their hashes, their licenses, the audit of their vulnerabilities, and a software
-bill of materials (SBOM). It makes an annotated tag, and uploads nothing. `--dry-run` makes no tag, and accepts a version that
-CHANGELOG.md marks as unreleased. The extra `release` has what the script needs.
+bill of materials (SBOM). It makes an annotated tag, and uploads nothing. `--dry-run` makes no tag,
+and accepts a version that CHANGELOG.md marks as unreleased. The extra `release` has what the script
+needs.
 """
 
 import argparse
