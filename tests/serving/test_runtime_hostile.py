@@ -370,3 +370,25 @@ def test_damaged_archive_of_a_litert_export_is_one_line(lite):
             refused += 1
             assert "\n" not in str(error)
     assert refused > 20
+
+
+@pytest.mark.parametrize("location", ["secret", "../secret", "{folder}/secret"])
+def test_graph_reads_no_file_outside_of_the_export(export, tmp_path, location):
+    """Data of a graph may be in another file, whose path the graph names."""
+    onnx = pytest.importorskip("onnx")
+    for folder in (export, tmp_path):
+        (folder / "secret").write_bytes(b"S" * 16)
+    weights = onnx.TensorProto(name="w", data_type=onnx.TensorProto.UINT8, dims=[16])
+    weights.data_location = onnx.TensorProto.EXTERNAL
+    weights.external_data.add(key="location", value=location.format(folder=tmp_path))
+    output = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.UINT8, [16])
+    node = onnx.helper.make_node("Identity", ["w"], ["y"])
+    graph = onnx.helper.make_graph([node], "g", [], [output], [weights])
+    operators = [onnx.helper.make_opsetid("", 18)]
+    model = onnx.helper.make_model(graph, opset_imports=operators, ir_version=9)
+    (export / "step.onnx").write_bytes(model.SerializeToString())
+    if location == "secret":
+        found = runtime.Graph(export / "step.onnx", 1)({})
+        assert found["y"].numpy().tobytes() == b"S" * 16
+    else:
+        assert "step.onnx: cannot be loaded: " in refusal(export)
