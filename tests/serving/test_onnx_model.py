@@ -67,6 +67,8 @@ def test_exported_directory_is_complete_and_its_readme_code_runs(learned, export
     texts = {"Dockerfile", "README.md", "checkpoint.json", "model.json", "requirements.txt"}
     assert {*os.listdir(folder)} == graphs | texts | {"runtime.py", "source.model", "target.model"}
     readme = (folder / "README.md").read_text(encoding="utf-8")
+    # Without the address, Docker would listen at all of the computer.
+    assert re.findall(r"docker run -p (\S+)", readme) == ["127.0.0.1:8000:8000"]
     code = re.search(r"```python\n(.*?)```", readme, re.DOTALL)[1]
     assert python(folder, code.replace('"text"', repr(SOURCES[0]))) == [str(TARGETS[:1])]
     for line in (folder / "requirements.txt").read_text().splitlines():
