@@ -27,6 +27,9 @@ from keras_seq.runtime import Model, Output, RuntimeInputError
 
 __all__ = ["load"]
 
+# The format of the file has offsets of 32 bits.
+_MAX_FILE_BYTES = 2 << 30
+
 
 def load(path: str | os.PathLike[str], *, threads: int | None = None) -> Model:
     """Loads an export.
@@ -41,6 +44,8 @@ def load(path: str | os.PathLike[str], *, threads: int | None = None) -> Model:
     Raises:
         RuntimeInputError: If there is no export of this version, or the file is damaged.
     """
+    if os.path.lexists(path):
+        runtime.check_file(Path(path), _MAX_FILE_BYTES)
     try:
         archive: Any = zipfile.Path(os.fspath(path))
     except (OSError, ValueError, zipfile.BadZipFile) as error:
@@ -55,12 +60,13 @@ class _Graph:
     def __init__(self, path: Path, threads: int | None) -> None:
         from ai_edge_litert.interpreter import Interpreter
 
+        self.path = path
         try:
             interpreter = Interpreter(model_path=str(path), num_threads=threads)
             (name,) = interpreter.get_signature_list()
             self._run = interpreter.get_signature_runner(name)
             self._inputs = self._run.get_input_details()
-        except (RuntimeError, ValueError) as error:
+        except Exception as error:  # LiteRT has an error class for each cause
             reason = " ".join(str(error).split())[:200]
             raise RuntimeInputError(f"{path}: cannot be loaded: {reason}") from None
 
@@ -71,19 +77,31 @@ class _Graph:
             array = np.zeros(details["shape"], details["dtype"])
             if name in inputs:
                 given = inputs[name]
+                if given.ndim != array.ndim or any(np.greater(given.shape, array.shape)):
+                    raise RuntimeInputError(
+                        f"{self.path}: damaged: the input {name} has the shape {array.shape}, "
+                        f"expected at least {given.shape}"
+                    )
                 array[tuple(map(slice, given.shape))] = given
             feed[name] = array
-        return {name.removeprefix("new_"): array for name, array in self._run(**feed).items()}
+        try:
+            found = self._run(**feed)
+        except Exception as error:  # as above
+            reason = " ".join(str(error).split())[:200]
+            raise RuntimeInputError(f"{self.path}: damaged: {reason!a}") from None
+        return {name.removeprefix("new_"): array for name, array in found.items()}
 
 
 class _Generator(Model):
     """Returns up to `n_best` texts for each text, best first; none for a blank text."""
 
+    fields = ("max_length", "continues", "source", "target")
+
     def _prepare(self, folder: Path, stored: dict[str, Any], search: dict[str, Any]) -> None:
         super()._prepare(folder, stored, search)
         self._target = self._source
         if stored["target"] != stored["source"]:
-            self._target = runtime.vocabulary(folder, stored["target"])
+            self._target = runtime.vocabulary(folder, "target", stored["target"])
         self._continues: bool = stored["continues"]
 
     def run(self, inputs: Sequence[str]) -> list[list[Output]]:
@@ -95,8 +113,17 @@ class _Generator(Model):
 
     def _answers(self, source: list[int], cut: bool) -> list[Output]:
         end = [] if self._continues else [runtime.END]
-        found = self._graph("model")({"source": np.array([[*source, *end]], np.int32)})
+        graph = self._graph("model")
+        found = runtime.outputs_of(
+            graph.path,
+            graph({"source": np.array([[*source, *end]], np.int32)}),
+            tokens=("i", (1, None, None)),
+            scores=("f", (1, None)),
+            truncated=("b", (1, None)),
+        )
         tokens, scores, truncated = (found[name][0] for name in ("tokens", "scores", "truncated"))
+        if not len(tokens) == len(scores) == len(truncated):
+            raise RuntimeInputError(f"{graph.path}: damaged: its outputs do not agree")
         texts = self._target.decode(tokens)
         return [
             Output(text, float(score), bool(cut or early))
@@ -107,6 +134,8 @@ class _Generator(Model):
 
 class _Recognizer(runtime.Recognizer):
     """Returns the most probable texts of a recording, whose end is cut off if it is too long."""
+
+    fields = (*runtime.Recognizer.fields, "max_samples")
 
     def run(self, inputs: Sequence[np.ndarray]) -> list[list[Output]]:
         longest = self._stored["max_samples"]
@@ -120,6 +149,8 @@ class _Recognizer(runtime.Recognizer):
 class _Detector(runtime.Detector):
     """Returns the detections in a recording, which is read as a stream."""
 
+    fields = (*runtime.Detector.fields, "piece_samples")
+
     def _outputs(
         self, recordings: Sequence[np.ndarray], silence: int = 0
     ) -> Iterator[tuple[int, int, dict[str, np.ndarray]]]:
@@ -130,7 +161,10 @@ class _Detector(runtime.Detector):
             rows = []
             for start in range(0, len(samples), size):
                 state = graph({**state, "samples": samples[None, start : start + size]})
-                rows.append(state.pop("probabilities")[0])  # (S, W)
+                shape = ("f", (1, None, len(self._labels)))
+                found = runtime.outputs_of(graph.path, state, probabilities=shape)
+                rows.append(found["probabilities"][0])  # (S, W)
+                del state["probabilities"]
             yield number, len(samples), {"probabilities": np.concatenate(rows)}
 
 

@@ -22,6 +22,7 @@ import json
 import math
 import os
 import re
+import stat
 import sys
 import threading
 import unicodedata
@@ -49,6 +50,14 @@ _MAX_REQUEST_BYTES = 1 << 20
 # JSON has about 20 bytes a sample.
 _MAX_SOUND_REQUEST_BYTES = 32 << 20
 _MAX_INSTANCES = 1024
+# Limits for files, which may come from elsewhere. A protobuf message has at most 2 GiB.
+_MAX_JSON_BYTES = 64 << 20
+_MAX_VOCABULARY_BYTES = 64 << 20
+_MAX_GRAPH_BYTES = 2 << 30
+_MAX_VOCABULARY = 1_000_000
+# Limits of the tokens of a batch, and of the seconds in which a wake word is detected once.
+_MAX_BATCH_TOKENS = 1 << 28
+_MAX_HOLD_SECONDS = 600
 
 
 class RuntimeInputError(ValueError):
@@ -94,28 +103,207 @@ def load(folder: str | os.PathLike[str], *, threads: int | None = None, **search
 def model_of(
     folder: Path, kinds: dict[str, type[Model]], graphs: Graphs, search: dict[str, Any]
 ) -> Model:
-    """Returns the model of a directory with `MODEL_FILE`."""
-    try:
-        stored = json.loads((folder / MODEL_FILE).read_bytes())
-    except FileNotFoundError:
-        raise RuntimeInputError(f"{folder}: not an export, it has no {MODEL_FILE}") from None
-    except (OSError, ValueError, RecursionError) as error:
-        raise RuntimeInputError(f"{folder / MODEL_FILE}: cannot be read: {error}") from None
+    """Returns the model of a directory with `MODEL_FILE`, whose content is not trusted."""
+    path = folder / MODEL_FILE
+    # Unlike `Path.exists`, `os.path.exists` raises no error for a name that is too long.
+    if not (os.path.exists(path) if isinstance(path, Path) else path.exists()):
+        raise RuntimeInputError(f"{folder}: not an export, it has no {MODEL_FILE}")
+    stored = _read_json(path)
     if not isinstance(stored, dict) or stored.get("format") != FORMAT:
         raise RuntimeInputError(
             f"{folder}: not an export of this version of keras-seq: export it again"
         )
+    _require(path, stored, {"task": {"enum": list(kinds)}, "batch_size": _whole(1, 100_000)})
+    kind = kinds[stored["task"]]
+    if kind is Recognizer and "search" in stored:
+        kind = AttentionRecognizer
+    _require(path, stored, {name: _FIELDS[name] for name in kind.fields})
+    others = [name for name in _FIELDS if name in stored]
+    _require(path, stored, {name: _FIELDS[name] for name in ("options", *others)})
+    for option, schema in stored["options"].items():
+        _require(path, schema, _OPTION, f"options.{option!a:.80}.")
+        parts = {name: _OPTION_PARTS[name] for name in schema if name in _OPTION_PARTS}
+        _require(path, schema, parts, f"options.{option!a:.80}.")
+    if "search" in stored:
+        _require(path, stored["search"], _SEARCH, "search.")
+    return kind(folder, stored, graphs, _checked(search, stored))
+
+
+def _whole(minimum: int, maximum: int) -> dict[str, Any]:
+    return {"type": "integer", "minimum": minimum, "maximum": maximum}
+
+
+def _number(minimum: float, maximum: float) -> dict[str, Any]:
+    return {"type": "number", "minimum": minimum, "maximum": maximum}
+
+
+def _list(items: dict[str, Any], maximum: int, minimum: int = 0) -> dict[str, Any]:
+    return {"type": "array", "items": items, "minItems": minimum, "maxItems": maximum}
+
+
+_LINE = {"type": "string", "pattern": "[^\r\n]*"}
+_IDS = _list(_whole(0, _MAX_VOCABULARY), 100_000)
+# Schemas of the entries of `MODEL_FILE`, in the language of JSON Schema.
+_FIELDS: dict[str, dict[str, Any]] = {
+    "options": {"type": "object"},
+    "n_best": _whole(1, 100_000),
+    "max_length": _whole(1, 100_000),
+    "labels": _list(_LINE, 100_000, 1),
+    "reads_characters": {"type": "boolean"},
+    "continues": {"type": "boolean"},
+    "grows": {"type": "boolean"},
+    "search": {"type": "object"},
+    "source": {"type": "object"},
+    "target": {"type": "object"},
+    "sample_rate": _whole(1, 1_000_000),
+    "frame_step": _whole(1, 1_000_000),
+    "hold": _whole(1, 1_000_000),
+    "threshold": {"type": "number"},
+    "max_samples": _whole(1, 1 << 31),
+    "piece_samples": _whole(1, 1 << 31),
+}
+_VOCABULARY: dict[str, dict[str, Any]] = {
+    "file": {"enum": ["source.model", "target.model", "source.json", "target.json"]},
+}
+_RULES: dict[str, dict[str, Any]] = {
+    "form": {"enum": ["none", "nfc", "nfd", "nfkc"]},
+    "lowercase": {"type": "boolean"},
+    "separator": {"type": "string", "pattern": "(?s).{1,100}"},
+}
+_FEATURES: dict[str, dict[str, Any]] = {
+    "features": _list(_LINE, _MAX_VOCABULARY),
+    "feature_separator": {"type": "string", "pattern": "(?s).{1,100}"},
+}
+_WORD_PIECES: dict[str, dict[str, Any]] = {
+    "lowercase": {"type": "boolean"},
+    "strip_accents": {"type": "boolean"},
+    "vocabulary": _list({"type": "string", "pattern": "[^\n]{1,1000}"}, _MAX_VOCABULARY, 1),
+}
+_SEARCH: dict[str, dict[str, Any]] = {
+    "method": {"enum": ["beam", "sampling"]},
+    "beam_size": _whole(1, 1000),
+    "n_best": _whole(1, 100_000),
+    "patience": _number(0.001, 1000),
+    "length_normalization": {"enum": ["average", "gnmt", "none"]},
+    "alpha": _number(0, 10),
+    "coverage_penalty": _number(0, 100),
+    "min_length": _whole(1, 10_000),
+    "min_length_ratio": _number(0, 1000),
+    "max_length": _whole(1, 10_000),
+    "max_length_ratio": _number(0, 1000),
+    "max_length_extra": _whole(1, 10_000),
+    "no_repeat_ngram_size": _whole(0, 32),
+    "repetition_penalty": _number(0.01, 100),
+    "temperature": _number(0.001, 1000),
+    "top_k": _whole(0, 1_000_000),
+    "top_p": {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
+    "seed": _whole(0, 2**32 - 1),
+    "forbidden_tokens": _IDS,
+    "forbidden_sequences": _list(_list(_whole(0, _MAX_VOCABULARY), 100_000, 1), 100_000),
+    "start_token": _whole(0, _MAX_VOCABULARY),
+    "end_token": _whole(0, _MAX_VOCABULARY),
+    "prefix": _IDS,
+}
+# Schema of a schema of an option. A choice has `enum`, and a number has bounds.
+_OPTION: dict[str, dict[str, Any]] = {"type": {"enum": ["string", "integer", "number"]}}
+_BOUNDS = {"type": "number"}
+_OPTION_PARTS: dict[str, dict[str, Any]] = {
+    "enum": _list(_LINE, 100),
+    "minimum": _BOUNDS,
+    "exclusiveMinimum": _BOUNDS,
+    "maximum": _BOUNDS,
+}
+
+
+def _require(path: Path, stored: Any, schemas: dict[str, dict[str, Any]], prefix: str = "") -> None:
+    """Requires that an object of a JSON file has entries of these schemas."""
+    if not isinstance(stored, dict):
+        name = f"{prefix.removesuffix('.')}: " if prefix else ""
+        raise RuntimeInputError(f"{path}: {name}received {stored!a:.80}, expected an object")
+    for name, schema in schemas.items():
+        if name not in stored:
+            raise RuntimeInputError(f"{path}: {prefix}{name}: missing, expected {_says(schema)}")
+        if not _fits(stored[name], schema):
+            raise RuntimeInputError(
+                f"{path}: {prefix}{name}: received {stored[name]!a:.80}, expected {_says(schema)}"
+            )
+
+
+def _fits(value: Any, schema: dict[str, Any]) -> bool:
+    """Tests a value against a schema with the words of JSON Schema that `_FIELDS` uses."""
+    if "enum" in schema:
+        return isinstance(value, str) and value in schema["enum"]
+    kinds = {"boolean": bool, "string": str, "array": list, "object": dict, "integer": int}
+    kind: Any = kinds.get(schema["type"], (int, float))
+    if not isinstance(value, kind):
+        return False
+    if schema["type"] == "string":
+        return re.fullmatch(schema.get("pattern", "(?s).*"), value) is not None
+    if schema["type"] == "array":
+        is_long = schema["minItems"] <= len(value) <= schema["maxItems"]
+        return is_long and all(_fits(item, schema["items"]) for item in value)
+    if schema["type"] in ("integer", "number"):
+        if isinstance(value, bool):
+            return False
+        least = schema.get("minimum", schema.get("exclusiveMinimum", -math.inf))
+        is_above = "exclusiveMinimum" not in schema or value > schema["exclusiveMinimum"]
+        return bool(is_above and least <= value <= schema.get("maximum", math.inf))
+    return True
+
+
+def _says(schema: dict[str, Any]) -> str:
+    """Describes the values of a schema."""
+    if "enum" in schema:
+        return "one of " + ", ".join(schema["enum"])
+    if schema["type"] == "array":
+        items = {"string": "strings", "integer": "integers", "array": "lists of integers"}
+        return f"a list of at most {schema['maxItems']:,} {items[schema['items']['type']]}"
+    if schema["type"] not in ("integer", "number"):
+        noun = {"boolean": "true or false", "string": "a string of one line", "object": "an object"}
+        return noun[schema["type"]]
+    article = "an integer" if schema["type"] == "integer" else "a number"
+    if "maximum" not in schema:
+        return article
+    above = " above" if "exclusiveMinimum" in schema else ""
+    least = schema.get("minimum", schema.get("exclusiveMinimum"))
+    return f"{article} from{above} {least} to {schema['maximum']}"
+
+
+def _read_json(path: Path) -> Any:
     try:
-        kind = kinds[stored["task"]]
-        if kind is Recognizer and "search" in stored:
-            kind = AttentionRecognizer
-        kept = {"batch_size": stored["batch_size"], **stored.get("search", {})}
-        options = {name: kept[name] for name in stored["options"] if name in kept} | search
-        return kind(folder, stored, graphs, _checked(options, stored["options"]))
-    except RuntimeInputError:
-        raise
-    except (LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
-        raise RuntimeInputError(f"{folder / MODEL_FILE}: damaged: {error!r}") from None
+        return json.loads(read_file(path, _MAX_JSON_BYTES))
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, RuntimeInputError):
+            raise
+        raise RuntimeInputError(f"{path}: cannot be read: {error}") from None
+
+
+def read_file(path: Path, limit: int) -> bytes:
+    """Reads a regular file, or a member of a zip archive, of at most `limit` bytes."""
+    if isinstance(path, Path):
+        check_file(path, limit)
+    try:
+        with path.open("rb") as stream:
+            content = stream.read(limit + 1)
+    except Exception as error:  # a zip archive has an error class for each cause
+        reason = " ".join(str(error).split())[:200]
+        raise RuntimeInputError(f"{path}: cannot be read: {reason}") from None
+    if len(content) > limit:
+        raise RuntimeInputError(f"{path}: expected at most {limit:,} bytes")
+    return content
+
+
+def check_file(path: Path, limit: int) -> None:
+    """Requires a regular file of at most `limit` bytes; to open a pipe would wait for ever."""
+    try:
+        status = path.stat()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise RuntimeInputError(f"{path}: cannot be read: {reason}") from None
+    if not stat.S_ISREG(status.st_mode):
+        raise RuntimeInputError(f"{path}: cannot be read: it is not a regular file")
+    if status.st_size > limit:
+        raise RuntimeInputError(f"{path}: {status.st_size:,} bytes, expected at most {limit:,}")
 
 
 class Vocabulary:
@@ -124,22 +312,24 @@ class Vocabulary:
     def __init__(self, folder: Path, stored: dict[str, Any]) -> None:
         import sentencepiece
 
-        path = folder / stored["file"]
-        try:
-            self._processor = sentencepiece.SentencePieceProcessor(model_proto=path.read_bytes())
-        except (OSError, RuntimeError) as error:
-            raise RuntimeInputError(f"{path}: cannot be read: {error}") from None
+        self._path = folder / stored["file"]
+        content = read_file(self._path, _MAX_VOCABULARY_BYTES)
         self._form, self._lowercase = stored["form"], stored["lowercase"]
         self._separator = stored["separator"]
         self._features: dict[str, int] = {}
         self._feature_separator = stored.get("feature_separator")
+        try:
+            self._processor = sentencepiece.SentencePieceProcessor(model_proto=content)
+            self.size: int = self._processor.vocab_size()
+            # Fails if the vocabulary is damaged.
+            self._processor.decode(self._processor.encode(["a", "\u00e4 a"]))
+        except Exception as error:  # SentencePiece has an error class for each cause
+            reason = " ".join(str(error).split())[:200]
+            raise RuntimeInputError(f"{self._path}: cannot be read: {reason}") from None
         # The features follow the pieces; the first id is that of an unknown feature.
-        self._unknown_feature = self._processor.vocab_size()
+        self._unknown_feature = self.size
         for number, name in enumerate(stored.get("features", ())):
             self._features[name] = self._unknown_feature + 1 + number
-        # Fails if the rules or the vocabulary are damaged.
-        self.encode(["a\tb"])
-        self.decode(self._pieces(["\u00e4 a"]))
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Returns the ids of each text, without an end token; none for a blank text."""
@@ -155,7 +345,7 @@ class Vocabulary:
 
     def decode(self, rows: Sequence[Any]) -> list[str]:
         """Returns the text of each row of ids; special ids are skipped."""
-        pieces = [[int(token) for token in row if token > END] for row in rows]
+        pieces = _piece_ids(self._path, self.size, rows)
         texts = self._processor.decode(pieces) if pieces else []
         return [self._undo(text).replace("\n", " ").replace("\r", " ") for text in texts]
 
@@ -218,15 +408,14 @@ class WordPieces:
     _MAX_WORD_BYTES = 100
 
     def __init__(self, folder: Path, stored: dict[str, Any]) -> None:
-        path = folder / stored["file"]
-        try:
-            content = json.loads(path.read_bytes())
-        except (OSError, ValueError, RecursionError) as error:
-            raise RuntimeInputError(f"{path}: cannot be read: {error}") from None
+        self._path = folder / stored["file"]
+        content = _read_json(self._path)
+        _require(self._path, content, _WORD_PIECES)
         self._lowercase, self._strip = content["lowercase"], content["strip_accents"]
         special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
         known = {*special}
         self._pieces = [*special, *(x for x in content["vocabulary"] if x not in known)]
+        self.size = len(self._pieces)
         self._ids = {piece: id for id, piece in enumerate(self._pieces) if id > END}
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
@@ -241,10 +430,11 @@ class WordPieces:
     def decode(self, rows: Sequence[Any]) -> list[str]:
         """Returns the words of each row of ids, separated by spaces; special ids are skipped."""
         texts = []
-        for row in rows:
-            pieces = (self._pieces[token] for token in row if token > END)
+        for row in _piece_ids(self._path, self.size, rows):
+            pieces = (self._pieces[token] for token in row)
             words = (x[2:] if x.startswith("##") else f" {x}" for x in pieces)
-            texts.append("".join(words).removeprefix(" "))
+            text = "".join(words).removeprefix(" ")
+            texts.append(text.replace("\r", " "))
         return texts
 
     def _separated(self, character: str) -> str:
@@ -290,10 +480,27 @@ def _valid(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def vocabulary(folder: Path, stored: dict[str, Any]) -> Vocabulary | WordPieces:
-    if Path(stored["file"]).name != stored["file"]:
-        raise RuntimeInputError(f"{folder / MODEL_FILE}: names a file outside of the export")
-    return (WordPieces if stored["file"].endswith(".json") else Vocabulary)(folder, stored)
+def _piece_ids(path: Path, size: int, rows: Sequence[Any]) -> list[list[int]]:
+    """Returns the ids of each row without special ids; requires that the vocabulary has them."""
+    ids = [[int(token) for token in row if token > END] for row in rows]
+    if (largest := max(map(max, filter(None, ids)), default=0)) >= size:
+        raise RuntimeInputError(
+            f"{path}: it has {size:,} pieces, but the model generates the id {largest}: "
+            "export it again"
+        )
+    return ids
+
+
+def vocabulary(folder: Path, name: str, stored: dict[str, Any]) -> Vocabulary | WordPieces:
+    """Loads the vocabulary `name` of an export, with its entry of `MODEL_FILE`."""
+    path = folder / MODEL_FILE
+    _require(path, stored, _VOCABULARY, f"{name}.")
+    if stored["file"].endswith(".json"):
+        return WordPieces(folder, stored)
+    _require(path, stored, _RULES, f"{name}.")
+    if {*_FEATURES} & {*stored}:
+        _require(path, stored, _FEATURES, f"{name}.")
+    return Vocabulary(folder, stored)
 
 
 class Graph:
@@ -304,15 +511,18 @@ class Graph:
 
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads or 0
-        options.log_severity_level = 3
+        # Only fatal errors: what fails is raised too.
+        options.log_severity_level = 4
+        check_file(path, _MAX_GRAPH_BYTES)
         try:
+            # The fallback to other devices would print its attempts.
             self._session = onnxruntime.InferenceSession(
-                str(path), options, providers=["CPUExecutionProvider"]
+                str(path), options, providers=["CPUExecutionProvider"], enable_fallback=0
             )
         except Exception as error:  # onnxruntime has an error class for each cause
             reason = " ".join(str(error).split())[:200]
             raise RuntimeInputError(f"{path}: cannot be loaded: {reason}") from None
-        self._path = path
+        self.path = path
         self._make = onnxruntime.OrtValue.ortvalue_from_numpy
         self._inputs = [node.name for node in self._session.get_inputs()]
         # An output that takes the place of an input has its name after this prefix.
@@ -332,15 +542,49 @@ class Graph:
         feed = {}
         for name in self._inputs:
             if name not in inputs:
-                raise RuntimeInputError(f"{self._path}: unknown input {name!r}: export it again")
+                raise RuntimeInputError(f"{self.path}: unknown input {name!r}: export it again")
             value = inputs[name]
             feed[name] = self._make(value) if isinstance(value, np.ndarray) else value
         names = list(outputs or self._names)
+        if lacking := sorted({*names} - {*self._names}):
+            raise RuntimeInputError(f"{self.path}: damaged: it lacks {', '.join(lacking)}")
         wanted = [self._names[name] for name in names]
-        return dict(zip(names, self._session.run_with_ort_values(wanted, feed), strict=True))
+        try:
+            found = self._session.run_with_ort_values(wanted, feed)
+        except Exception as error:  # as above
+            reason = " ".join(str(error).split())[:200]
+            raise RuntimeInputError(f"{self.path}: damaged: {reason!a}") from None
+        return dict(zip(names, found, strict=True))
 
 
-Graphs = Callable[[str], Callable[..., dict[str, Any]]]
+# Functions from the name of a graph to a `Graph`, or to a part of a file for LiteRT.
+Graphs = Callable[[str], Any]
+
+
+def outputs_of(
+    path: Path, outputs: dict[str, Any], **expected: tuple[str, tuple[int | None, ...]]
+) -> dict[str, np.ndarray]:
+    """Returns outputs of a graph as arrays.
+
+    `expected` has the kind of NumPy's type and the shape of each output; None is any size.
+
+    Raises:
+        RuntimeInputError: If the graph has other outputs, or negative ids.
+    """
+    arrays = {}
+    for key, (kind, shape) in expected.items():
+        if key not in outputs:
+            raise RuntimeInputError(f"{path}: damaged: it lacks {key}")
+        array = arrays[key] = _array(outputs[key])
+        sizes = [a if b is None else b for a, b in zip(array.shape, shape, strict=False)]
+        if array.dtype.kind != kind or array.ndim != len(shape) or [*array.shape] != sizes:
+            raise RuntimeInputError(
+                f"{path}: damaged: {key} is {array.dtype} {array.shape}, which does "
+                f"not fit {MODEL_FILE}"
+            )
+        if kind == "i" and array.size and array.min() < 0:
+            raise RuntimeInputError(f"{path}: damaged: {key} has negative numbers")
+    return arrays
 
 
 class Model:
@@ -352,16 +596,19 @@ class Model:
         n_best: The largest number of texts that `run` generates for each text.
     """
 
+    # The entries of `MODEL_FILE` that the model needs.
+    fields: tuple[str, ...] = ()
+
     def __init__(
         self, folder: Path, stored: dict[str, Any], graphs: Graphs, search: dict[str, Any]
     ) -> None:
         self.task: str = stored["task"]
-        self.batch_size: int = search.pop("batch_size")
+        self.batch_size: int = search.pop("batch_size", stored["batch_size"])
         self.n_best: int = stored.get("n_best", 1)
         self._max_length: int = stored.get("max_length", 0)
         self._labels: list[str] = stored.get("labels", [])
         if "source" in stored:
-            self._source = vocabulary(folder, stored["source"])
+            self._source = vocabulary(folder, "source", stored["source"])
         self._whole_words: bool = stored.get("reads_characters", False)
         self._graph = graphs
         self._prepare(folder, stored, search)
@@ -408,6 +655,8 @@ class Model:
 class Classifier(Model):
     """Returns the labels of a text with their probabilities, most probable first."""
 
+    fields = ("max_length", "labels", "source")
+
     def run(self, inputs: Sequence[str]) -> list[list[Output]]:
         rows, truncated, characters = self._rows(inputs)
         results: list[list[Output]] = [[] for _ in inputs]
@@ -417,7 +666,13 @@ class Classifier(Model):
                 feed["characters"] = _padded_characters(
                     [characters[i] for i in batch], feed["source"].shape
                 )
-            probabilities = _array(self._graph("model")(feed)["probabilities"])
+            graph = self._graph("model")
+            outputs = outputs_of(
+                graph.path,
+                graph(feed),
+                probabilities=("f", (len(batch), len(self._labels))),
+            )
+            probabilities = outputs["probabilities"]
             for i, row in zip(batch, probabilities, strict=True):
                 order = np.argsort(-row, kind="stable")
                 results[i] = [
@@ -465,7 +720,11 @@ class Tagger(Classifier):
             feed = {"source": source, "begins": begins}
             if self._whole_words:
                 feed["characters"] = _padded_characters([pieces[i][2] for i in batch], source.shape)
-            found = _array(self._graph("model")(feed)["tags"])
+            graph = self._graph("model")
+            # A graph of fixed shapes returns more columns.
+            found = outputs_of(graph.path, graph(feed), tags=("i", (len(batch), None)))["tags"]
+            if found.shape[1] < source.shape[1] or found.max(initial=0) >= len(self._labels):
+                raise RuntimeInputError(f"{graph.path}: damaged: unknown tags")
             for place, i in enumerate(batch):
                 tags[i] = [self._labels[found[place, begin]] for begin, _ in pieces[i][2]]
         joined: list[list[str]] = [[] for _ in inputs]
@@ -477,6 +736,8 @@ class Tagger(Classifier):
 class Generator(Model):
     """Returns up to `n_best` texts for each text, best first; none for a blank text."""
 
+    fields = ("max_length", "search", "continues", "grows", "source", "target")
+
     def _prepare(self, folder: Path, stored: dict[str, Any], search: dict[str, Any]) -> None:
         self._options = SimpleNamespace(**stored["search"] | search)
         if self.task == "vae":
@@ -485,9 +746,10 @@ class Generator(Model):
         self.n_best = self._options.n_best
         self._target = self._source
         if stored["target"] != stored["source"]:
-            self._target = vocabulary(folder, stored["target"])
+            self._target = vocabulary(folder, "target", stored["target"])
         self._continues: bool = stored["continues"]
-        self._searcher = _Searcher(self._graph, self._options, stored["grows"])
+        _check_ids(folder, stored["search"], self._target.size)
+        self._searcher = _Searcher(self._graph, self._options, stored["grows"], self.batch_size)
 
     def run(self, inputs: Sequence[str]) -> list[list[Output]]:
         if self._continues:
@@ -534,6 +796,9 @@ class Generator(Model):
 class SoundModel(Model):
     """A model of recordings: float arrays `(samples,)` from -1 to 1 at the rate of the export."""
 
+    # Names, kinds and numbers of axes of the outputs.
+    _kinds: dict[str, tuple[str, int]] = {}
+
     def _prepare(self, folder: Path, stored: dict[str, Any], search: dict[str, Any]) -> None:
         super()._prepare(folder, stored, search)
         self.sample_rate: int = stored["sample_rate"]
@@ -573,8 +838,14 @@ class SoundModel(Model):
         for batch in self._batches({i: len(array) for i, array in enumerate(arrays)}):
             rows = [arrays[i] for i in batch]
             samples, lengths = _padded_samples(rows, self.sample_rate, silence)
-            outputs = self._graph("model")({"samples": samples, "lengths": lengths})
-            found = {name: _array(value) for name, value in outputs.items()}
+            graph = self._graph("model")
+            shapes = {
+                name: (kind, (len(batch), *[None] * (axes - 1)))
+                for name, (kind, axes) in self._kinds.items()
+            }
+            found = outputs_of(
+                graph.path, graph({"samples": samples, "lengths": lengths}), **shapes
+            )
             for place, i in enumerate(batch):
                 yield i, lengths[place], {name: rows[place] for name, rows in found.items()}
 
@@ -582,9 +853,16 @@ class SoundModel(Model):
 class Recognizer(SoundModel):
     """Returns the most probable texts of a recording."""
 
+    fields: tuple[str, ...] = ("sample_rate", "source")
+    _kinds = {"labels": ("i", 3), "counts": ("i", 2), "scores": ("f", 2)}
+
     def run(self, inputs: Sequence[np.ndarray]) -> list[list[Output]]:
         results: list[list[Output]] = [[] for _ in inputs]
         for i, _, found in self._outputs(inputs):
+            if len({len(rows) for rows in found.values()}) > 1:
+                raise RuntimeInputError(
+                    f"{self._graph('model').path}: damaged: its outputs do not agree"
+                )
             kept = [row for row, score in enumerate(found["scores"]) if score > NO_SCORE]
             ids = [found["labels"][row][: found["counts"][row]] for row in kept]
             scores = [float(found["scores"][row]) for row in kept]
@@ -596,11 +874,25 @@ class Recognizer(SoundModel):
 class Detector(SoundModel):
     """Returns the detections in a recording, such as "stop:0.50", with seconds; "-" for none."""
 
+    fields: tuple[str, ...] = ("labels", "sample_rate", "frame_step", "hold", "threshold")
+    _kinds = {"probabilities": ("f", 3)}
+
+    def _prepare(self, folder: Path, stored: dict[str, Any], search: dict[str, Any]) -> None:
+        super()._prepare(folder, stored, search)
+        # Bounds the silence after a recording.
+        longest = max(1, _MAX_HOLD_SECONDS * self.sample_rate // stored["frame_step"])
+        _require(folder / MODEL_FILE, stored, {"hold": _whole(1, longest)})
+
     def run(self, inputs: Sequence[np.ndarray]) -> list[list[Output]]:
         hold, step = self._stored["hold"], self._stored["frame_step"]
         results: list[list[Output]] = [[] for _ in inputs]
         for i, length, outputs in self._outputs(inputs, silence=hold * step):
             probabilities = outputs["probabilities"][: length // step]  # (frames, words)
+            if probabilities.shape[1] != len(self._labels):
+                raise RuntimeInputError(
+                    f"{self._graph('model').path}: damaged: it has {probabilities.shape[1]:,} "
+                    f"words, and {MODEL_FILE} has {len(self._labels):,} labels"
+                )
             found = []
             for word, column in zip(self._labels, probabilities.T, strict=True):
                 frame = 0
@@ -618,10 +910,13 @@ class Detector(SoundModel):
 class AttentionRecognizer(SoundModel):
     """Returns the most probable texts of a recording, by a decoder with attention."""
 
+    fields = ("sample_rate", "search", "grows", "source")
+
     def _prepare(self, folder: Path, stored: dict[str, Any], search: dict[str, Any]) -> None:
         self._options = SimpleNamespace(**stored["search"] | search)
         self.n_best = self._options.n_best
-        self._searcher = _Searcher(self._graph, self._options, stored["grows"])
+        _check_ids(folder, stored["search"], self._source.size)
+        self._searcher = _Searcher(self._graph, self._options, stored["grows"], self.batch_size)
         self.sample_rate = stored["sample_rate"]
 
     def run(self, inputs: Sequence[np.ndarray]) -> list[list[Output]]:
@@ -648,11 +943,18 @@ class AttentionRecognizer(SoundModel):
 class _Searcher:
     """Searches targets with the graphs `start`, `step` and, if the state grows, `grow`."""
 
-    def __init__(self, graph: Any, options: Any, grows: bool) -> None:
+    def __init__(self, graph: Any, options: Any, grows: bool, batch_size: int) -> None:
         if options.n_best > options.beam_size and options.method == "beam":
             raise RuntimeInputError(
                 f"n_best: received {options.n_best}, expected at most the beam size, "
                 f"{options.beam_size}"
+            )
+        count = options.beam_size if options.method == "beam" else options.n_best
+        if batch_size * count * options.max_length > _MAX_BATCH_TOKENS:
+            raise RuntimeInputError(
+                f"batch_size: received {batch_size:,}, expected at most "
+                f"{_MAX_BATCH_TOKENS // (count * options.max_length):,} with {count:,} hypotheses "
+                f"of max_length ({options.max_length:,})"
             )
         self._options = options
         self._start, self._step = graph("start"), graph("step")
@@ -677,8 +979,11 @@ class _Searcher:
         if options.method != "beam":
             sizes["beam_size"] = _integer(options.n_best)
         state: dict[str, Any] = self._start({**inputs, **sizes})
-        rows = {**rows, "mask": _array(state["memory_mask"])}
-        method = (_Beam if options.method == "beam" else _Sampling)(options, rows)
+        size = len(rows["max_length"])
+        mask = outputs_of(self._start.path, state, memory_mask=("b", (size, None)))["memory_mask"]
+        _check_rows(self._start.path, state, size)
+        rows = {**rows, "mask": mask}
+        method = (_Beam if options.method == "beam" else _Sampling)(options, rows, self._step.path)
         names = [name for name in self._step.outputs if name not in method.unread]
         numbers = np.arange(len(method.done))
         results: list[list[Hypothesis]] = [[] for _ in numbers]
@@ -692,17 +997,44 @@ class _Searcher:
                     method.keep(keep)
                     state = {name: _array(value)[keep] for name, value in state.items()}
                 if self._grow is not None:
-                    state |= self._grow({**state, "length": _integer(_ROUND)})
+                    grown = self._grow({**state, "length": _integer(_ROUND)})
+                    _check_rows(self._grow.path, grown, len(numbers))
+                    state |= grown
             steps = {"position": _integer(position), "count": _integer(method.candidates)}
             steps |= {"token": method.tokens, "parents": method.parents}
             outputs = self._step({**state, **steps}, names)
+            changed = {name: x for name, x in outputs.items() if name.startswith("state_")}
+            _check_rows(self._step.path, changed, len(numbers))
             method.step(position, outputs)
-            state |= {name: x for name, x in outputs.items() if name.startswith("state_")}
+            state |= changed
             if method.done.all():
                 break
         for row, found in zip(numbers, method.results(), strict=True):
             results[row] = found
         return results
+
+
+def _check_rows(path: Path, state: dict[str, Any], rows: int) -> None:
+    """Requires that the tensors of the state have a row for each text."""
+    for key, value in state.items():
+        shape = value.shape if isinstance(value, np.ndarray) else value.shape()
+        if not shape or shape[0] != rows:
+            raise RuntimeInputError(
+                f"{path}: damaged: {key} has the shape {tuple(shape)}, expected {rows:,} rows"
+            )
+
+
+def _check_ids(folder: Path, search: dict[str, Any], size: int) -> None:
+    """Requires that the ids in the search settings are in the vocabulary."""
+    names = ("prefix", "forbidden_tokens", "start_token", "end_token")
+    rows = {name: search[name] if name in names[:2] else [search[name]] for name in names}
+    rows["forbidden_sequences"] = [id for row in search["forbidden_sequences"] for id in row]
+    for name, ids in rows.items():
+        if (largest := max(ids, default=0)) >= size:
+            raise RuntimeInputError(
+                f"{folder / MODEL_FILE}: search.{name}: received {largest:,}, expected an id below "
+                f"{size:,}, the size of the vocabulary"
+            )
 
 
 # Ids, score and whether the length limit came before the end token.
@@ -714,8 +1046,8 @@ class _Method:
 
     unread: tuple[str, ...] = ()
 
-    def __init__(self, options: Any, rows: dict[str, np.ndarray], count: int) -> None:
-        self._options, self._rows, self.count = options, rows, count
+    def __init__(self, options: Any, rows: dict[str, np.ndarray], path: Path, count: int) -> None:
+        self._options, self._rows, self._path, self.count = options, rows, path, count
         batch = len(rows["max_length"])
         self.tokens = np.full((batch, count), options.start_token, np.int32)
         # The slots of the last step that the hypotheses continue.
@@ -758,6 +1090,18 @@ class _Method:
                 allowed[row, :, forced[row]] = free[row, :, forced[row]]
         return allowed
 
+    def _logits(self, outputs: dict[str, Any]) -> np.ndarray:
+        """Returns the logits `(B, K, V)` of a step, with all ids of the search settings in V."""
+        shape = (*self.tokens.shape, None)
+        logits = outputs_of(self._path, outputs, logits=("f", shape))["logits"]
+        options = self._options
+        ids = (options.end_token, *options.forbidden_tokens, *options.prefix)
+        if max(ids) >= logits.shape[-1] or self._history.max(initial=0) >= logits.shape[-1]:
+            raise RuntimeInputError(
+                f"{self._path}: damaged: it has {logits.shape[-1]:,} logits, and its ids are larger"
+            )
+        return logits
+
     def _completions(self, tokens: list[int]) -> Iterator[int]:
         """Yields the tokens that would complete a repeated n-gram or a forbidden sequence."""
         size = self._options.no_repeat_ngram_size
@@ -782,8 +1126,8 @@ class _Method:
 class _Beam(_Method):
     """Beam search; see `keras_seq.search.beam_search`."""
 
-    def __init__(self, options: Any, rows: dict[str, np.ndarray]) -> None:
-        super().__init__(options, rows, options.beam_size)
+    def __init__(self, options: Any, rows: dict[str, np.ndarray], path: Path) -> None:
+        super().__init__(options, rows, path, options.beam_size)
         batch, n_best = len(self.done), options.n_best
         # All hypotheses are equal at first. To avoid duplicates, only the first one is live.
         self._totals[:, 1:] = _NEG_INF
@@ -819,7 +1163,8 @@ class _Beam(_Method):
         targets[:, :, position] = tokens
         attention = None
         if options.coverage_penalty > 0:
-            new = outputs["attention"].numpy()
+            shape = (*self.tokens.shape, self._rows["mask"].shape[1])
+            new = outputs_of(self._path, outputs, attention=("f", shape))["attention"]
             old = 0.0 if self._attention is None else self._attention
             attention = _gather(old + new, parents)
         ending, staying, num_finished = self._survivors(totals, tokens)
@@ -875,10 +1220,16 @@ class _Beam(_Method):
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Returns sums, tokens and parents of the W best continuations, each `(B, W)`."""
         if self._constrained:
-            values = self._log_probabilities(outputs["logits"].numpy(), position)
+            values = self._log_probabilities(self._logits(outputs), position)
             values, tokens = _largest_of_many(values, self._width)
         else:
-            values, tokens = outputs["values"].numpy(), outputs["tokens"].numpy()
+            shape = (*self.tokens.shape, None)
+            arrays = outputs_of(self._path, outputs, values=("f", shape), tokens=("i", shape))
+            values, tokens = arrays["values"], arrays["tokens"]
+            if not values.size or values.shape != tokens.shape:
+                raise RuntimeInputError(
+                    f"{self._path}: damaged: values is {values.shape}, tokens {tokens.shape}"
+                )
             unwanted = self._is_forbidden(tokens)
             if (early := position + 1 < self._rows["min_length"]).any():
                 unwanted |= early[:, None, None] & (tokens == self._options.end_token)
@@ -922,15 +1273,15 @@ class _Sampling(_Method):
     unread = ("values", "tokens")
     candidates = 1
 
-    def __init__(self, options: Any, rows: dict[str, np.ndarray]) -> None:
-        super().__init__(options, rows, options.n_best)
+    def __init__(self, options: Any, rows: dict[str, np.ndarray], path: Path) -> None:
+        super().__init__(options, rows, path, options.n_best)
         self._lengths = np.zeros_like(self.tokens)
         self._ended = np.zeros_like(self.tokens, bool)
 
     def step(self, position: int, outputs: dict[str, Any]) -> None:
         """Takes one step. The hypotheses keep their slots."""
         options, length = self._options, position + 1
-        values = self._log_probabilities(outputs["logits"].numpy(), position)
+        values = self._log_probabilities(self._logits(outputs), position)
         uniform = _uniform_numbers(self._rows["keys"], self.count, position)
         weights = values / np.float32(options.temperature)
         tokens = _sampled(weights, uniform, options.top_k, options.top_p)
@@ -1105,30 +1456,21 @@ _MODELS: dict[str, type[Model]] = {
 }
 
 
-def _checked(options: dict[str, Any], schemas: dict[str, Any]) -> dict[str, Any]:
-    """Checks search settings against JSON schemas by name."""
+def _checked(options: dict[str, Any], stored: dict[str, Any]) -> dict[str, Any]:
+    """Checks search settings of the caller, which replace those of `MODEL_FILE`."""
     for name, value in options.items():
-        if name not in schemas:
-            known = ", ".join(sorted(schemas))
+        if name not in stored["options"]:
+            known = ", ".join(sorted(stored["options"]))
             raise RuntimeInputError(f"{name}: unknown, expected one of {known}")
-        _check_option(name, value, schemas[name])
-    return options
+        _check_option(name, value, stored["options"][name])
+        if name in _SEARCH:
+            _check_option(name, value, _SEARCH[name])
+    return dict(options)
 
 
 def _check_option(name: str, value: Any, schema: dict[str, Any]) -> None:
-    if "enum" in schema:
-        is_valid, expected = value in schema["enum"], "one of " + ", ".join(schema["enum"])
-    else:
-        kind = int if schema["type"] == "integer" else (int, float)
-        least = schema.get("minimum", schema.get("exclusiveMinimum"))
-        most = schema["maximum"]
-        is_valid = isinstance(value, kind) and not isinstance(value, bool)
-        is_valid = is_valid and least <= value <= most and value != schema.get("exclusiveMinimum")
-        above = " above" if "exclusiveMinimum" in schema else ""
-        article = "an integer" if schema["type"] == "integer" else "a number"
-        expected = f"{article} from{above} {least} to {most}"
-    if not is_valid:
-        raise RuntimeInputError(f"{name}: received {value!r}, expected {expected}")
+    if not _fits(value, schema):
+        raise RuntimeInputError(f"{name}: received {value!a:.80}, expected {_says(schema)}")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -1171,6 +1513,9 @@ def guarded(name: str, run: Callable[[], None]) -> int:
     except (RuntimeInputError, UnicodeDecodeError, ImportError, OSError, OverflowError) as error:
         # An ImportError names a package that is not installed.
         sys.stderr.write(f"{name}: {error}\n")
+        return 2
+    except MemoryError:
+        sys.stderr.write(f"{name}: not enough memory\n")
         return 2
     except KeyboardInterrupt:
         return 130

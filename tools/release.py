@@ -4,13 +4,15 @@
 
 The version is `keras_seq.__version__`. The script stops at the first check that fails. It leaves
 the source distribution and the wheel in dist/, and next to them what it was tried with: the
-dependencies with their hashes, their licenses, and a software bill of materials (SBOM). It makes an
-annotated tag, and uploads nothing. `--dry-run` makes no tag, and accepts a version that
-CHANGELOG.md marks as unreleased. The extra `release` has what the script needs.
+dependencies with their hashes, their licenses, the audit of their vulnerabilities, and a software
+bill of materials (SBOM). It makes an annotated tag, and uploads nothing. `--dry-run` makes no tag,
+and accepts a version that CHANGELOG.md marks as unreleased. The extra `release` has what the script
+needs.
 """
 
 import argparse
 import csv
+import json
 import os
 import re
 import subprocess
@@ -91,12 +93,22 @@ def try_wheel(wheel: Path, number: str, temporary: Path) -> None:
 def describe_dependencies(python: Path, number: str) -> None:
     """Checks the dependencies in the environment of `python`, and lists them in dist/.
 
-    Ends the script if one has a known vulnerability or a license that binds users.
+    Ends the script if one has a known vulnerability, if nothing is known about one, or if one has a
+    license that binds users.
     """
     where = 'import sysconfig; print(sysconfig.get_path("purelib"))'
     packages = run(python, "-c", where).strip()
-    print(run(sys.executable, "-m", "pip_audit", "--progress-spinner=off", "--path", packages))
     name = f"keras_seq-{number}"
+    audit = DIST / f"{name}-audit.json"
+    audit.unlink(missing_ok=True)
+    options = ("--progress-spinner=off", "--format=json", "--output", audit)
+    print(run(sys.executable, "-m", "pip_audit", *options, "--path", packages))
+    # pip-audit succeeds with packages that it skips.
+    if unknown := unaudited(json.loads(audit.read_text(encoding="utf-8"))):
+        raise SystemExit(
+            f"release: packages without an audit: {', '.join(unknown)}: use a network that reaches "
+            "pypi.org itself, because a mirror may lack the list of vulnerabilities"
+        )
     # The tools name this script's environment by default.
     licenses = DIST / f"{name}-licenses.csv"
     licenses.write_text(run(*LICENSES, f"--python={python}"), encoding="utf-8")
@@ -113,6 +125,12 @@ def describe_dependencies(python: Path, number: str) -> None:
         compiler = (sys.executable, "-m", "piptools", "compile", "--quiet", "--no-annotate")
         run(*compiler, *options, "--no-emit-find-links", "--output-file", lock, exact)
     print(f"{len(frozen)} dependencies: {licenses.name}, {bill.name}, {lock.name}")
+
+
+def unaudited(report: dict[str, list[dict[str, object]]]) -> list[str]:
+    """Returns the packages that pip-audit skipped, except keras-seq, which may be unpublished."""
+    skipped = [package for package in report["dependencies"] if "skip_reason" in package]
+    return [str(package["name"]) for package in skipped if package["name"] != "keras-seq"]
 
 
 def refused_licenses(table: str) -> list[str]:

@@ -179,7 +179,8 @@ model = runtime.load(".")
 print(model(["text"]))  # the best answer to each text; for recordings, a list of float arrays
 ```
 
-As a server, `docker build -t model . && docker run -p 8000:8000 model`, or without a container
+As a server that only this computer can reach,
+`docker build -t model . && docker run -p 127.0.0.1:8000:8000 model`, or without a container
 `python runtime.py --port 8000`:
 
 ```bash

@@ -201,8 +201,14 @@ def rewritten(path, model, **entries):
         (lambda path: path.unlink(), "not an export to LiteRT: "),
         (lambda path: rewritten(path, b"TFL3" * 9), "cannot be loaded: "),
         (lambda path: rewritten(path, b"", format="other"), "export it again"),
-        (lambda path: rewritten(path, b"", task="dance"), "damaged: KeyError('dance')"),
-        (lambda path: rewritten(path, b"", source={"file": "../a"}), "a file outside of the"),
+        (
+            lambda path: rewritten(path, b"", task="dance"),
+            "task: received 'dance', expected one of translate",
+        ),
+        (
+            lambda path: rewritten(path, b"", source={"file": "../a"}),
+            "source.file: received '../a', expected",
+        ),
     ],
 )
 def test_damaged_export_is_one_clear_line(exported, tmp_path, change, message):

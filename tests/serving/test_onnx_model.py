@@ -67,6 +67,8 @@ def test_exported_directory_is_complete_and_its_readme_code_runs(learned, export
     texts = {"Dockerfile", "README.md", "checkpoint.json", "model.json", "requirements.txt"}
     assert {*os.listdir(folder)} == graphs | texts | {"runtime.py", "source.model", "target.model"}
     readme = (folder / "README.md").read_text(encoding="utf-8")
+    # Without the address, Docker would listen at all of the computer.
+    assert re.findall(r"docker run -p (\S+)", readme) == ["127.0.0.1:8000:8000"]
     code = re.search(r"```python\n(.*?)```", readme, re.DOTALL)[1]
     assert python(folder, code.replace('"text"', repr(SOURCES[0]))) == [str(TARGETS[:1])]
     for line in (folder / "requirements.txt").read_text().splitlines():
@@ -210,23 +212,29 @@ def changed_part(folder, part, **entries):
         ),
         (lambda f: (f / "model.json").write_text("[" * 200_000), "model.json: cannot be read: "),
         (lambda f: changed(f, format="keras-seq onnx, format 1"), "export it again"),
-        (lambda f: changed(f, task="dance"), "model.json: damaged: KeyError('dance')"),
+        (lambda f: changed(f, task="dance"), "model.json: task: received 'dance', expected one of"),
         (lambda f: changed(f, batch_size="many"), "batch_size: received 'many', expected an int"),
         (
             lambda f: changed_part(f, "search", alpha=None),
             "alpha: received None, expected a num",
         ),
-        (lambda f: changed_part(f, "source", form="x"), "model.json: damaged: KeyError('x')"),
-        (lambda f: changed_part(f, "source", separator=3), "model.json: damaged: "),
+        (lambda f: changed_part(f, "source", form="x"), "source.form: received 'x', expected one"),
+        (lambda f: changed_part(f, "source", separator=3), "separator: received 3, expe"),
         (
             lambda f: shutil.copy(f / "start.onnx", f / "step.onnx"),
             "step.onnx: damaged: it lacks logits, tokens, values",
         ),
-        (lambda f: (f / "source.model").write_bytes(b""), "model.json: damaged: RuntimeError("),
-        (lambda f: changed(f, search=None), "model.json: damaged: "),
-        (lambda f: changed(f, source={"file": "/etc/x.json"}), "names a file outside of the"),
+        (lambda f: (f / "source.model").write_bytes(b""), "source.model: cannot be read: "),
+        (lambda f: changed(f, search=None), "search: received None, expected an"),
+        (
+            lambda f: changed(f, source={"file": "/etc/x.json"}),
+            "source.file: received '/etc/x.json'",
+        ),
         (lambda f: (f / "step.onnx").write_bytes(b"\x08"), "step.onnx: cannot be loaded: "),
-        (lambda f: (f / "start.onnx").unlink(), "start.onnx: cannot be loaded: "),
+        (
+            lambda f: (f / "start.onnx").unlink(),
+            "start.onnx: cannot be read: No such file or directory",
+        ),
         (lambda f: (f / "source.model").write_bytes(b"a"), "source.model: cannot be read: "),
     ],
 )
