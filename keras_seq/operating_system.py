@@ -137,6 +137,22 @@ def free_memory() -> float:
     return float("inf")
 
 
+def free_address_space() -> float:
+    """Returns the bytes of address space that `ulimit -v` leaves; infinity without a limit."""
+    used = _kilobytes("/proc/self/status", "VmSize:")
+    if used is None or resource is None:
+        return float("inf")
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    return float("inf") if limit == resource.RLIM_INFINITY else max(0.0, limit - used * 1024)
+
+
+def control_groups() -> str:
+    """Returns the names of the control groups of this process; nothing on other systems."""
+    with contextlib.suppress(OSError):
+        return Path("/proc/self/cgroup").read_text(encoding="utf-8")
+    return ""
+
+
 def memory_of(process: int) -> float:
     """Returns the bytes of memory that a process takes; 0 where nothing is known."""
     return (_kilobytes(f"/proc/{process}/status", "VmRSS:") or 0.0) * 1024
@@ -159,11 +175,13 @@ def keep_freed_memory() -> None:
 def shared_library(name: str, version: int) -> str:
     """Returns the file name of a shared library.
 
-    >>> shared_library("tensorflow_cc", 2) in ("libtensorflow_cc.so.2", "libtensorflow_cc.2.dylib")
+    >>> "tensorflow_cc" in shared_library("tensorflow_cc", 2)
     True
     """
     if sys.platform == "darwin":
         return f"lib{name}.{version}.dylib"
+    if sys.platform == "win32":
+        return f"{name}.{version}.dll"
     return f"lib{name}.so.{version}"
 
 
