@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import os
 import signal
 import socket
@@ -89,6 +90,13 @@ def sync_directory(directory: Path) -> None:
 def is_read_only(directory: Path) -> bool:
     """Returns True if the file system is known to be mounted for reading only."""
     return hasattr(os, "statvfs") and bool(os.statvfs(directory).f_flag & os.ST_RDONLY)
+
+
+def refusal_to_write(directory: Path) -> str | None:
+    """Returns why the system lets this process create no files in a directory; None if it does."""
+    if os.access(directory, os.W_OK | os.X_OK):
+        return None
+    return os.strerror(errno.EROFS if is_read_only(directory) else errno.EACCES).lower()
 
 
 def reuse_address(listener: socket.socket) -> None:
