@@ -4,19 +4,26 @@ import keras
 import numpy as np
 import pytest
 
+from keras_seq.inference.autoencoder import Autoencoder
+from keras_seq.inference.classifier import Classifier
 from keras_seq.inference.id_search import IdSearch
 from keras_seq.inference.row_memory import attention_heads, encoding_memory, search_memory
+from keras_seq.inference.tagger import Tagger
 from keras_seq.models import (
     Ensemble,
     EnsembleSeq2Seq,
     RecurrentSeq2Seq,
+    SequenceVAE,
+    TextClassifier,
+    TextTagger,
     Transformer,
     TransformerLanguageModel,
+    TransformerTextEncoder,
 )
-from keras_seq.process.memory import VARIABLE
+from keras_seq.process.memory import VARIABLE, free_memory
 from keras_seq.search import SearchResult
 from keras_seq.settings import SearchSettings
-from keras_seq.text import InputError, Tokenizer
+from keras_seq.text import InputError, Labels, Tokenizer
 
 TOKENIZER = Tokenizer.train(["the cat sees the dog", "a small dog runs"], size=275)
 SIZE = TOKENIZER.vocabulary_size
@@ -156,6 +163,57 @@ def test_heads_are_found_in_members_and_nested_models():
     assert attention_heads(keras.Model(inputs, wide.encoder(inputs)["mask"])) == 8
     assert attention_heads(MODELS["rnn"]()) == 0
     assert encoding_memory(wide, 3) == (4 * 8 * 9, 2 * 4 * 8 * 9)
+
+
+@pytest.mark.parametrize("kind", [Classifier, Tagger])
+def test_texts_are_labeled_in_batches_that_fit(monkeypatch, kind):
+    """Texts of 25 and fewer tokens, of which each is a word."""
+    shape = {"num_layers": 1, "units": 8, "feedforward_units": 8, "num_heads": 2}
+    model = {Classifier: TextClassifier, Tagger: TextTagger}[kind](
+        TransformerTextEncoder(SIZE, **shape), 2
+    )
+    labeler = kind(model, TOKENIZER, Labels(["B-X", "O"]), batch_size=8)
+    texts = ["cat " * count for count in (5, 25, 1, 3, 2, 9)]
+    ids = max(len(row) for row in TOKENIZER.encode(texts))
+    row = 4 * 2 * (ids + 1) ** 2
+    whole, sizes = labeler(texts), []
+    predict = labeler._predict
+
+    def spy(*arguments):
+        sizes.append(len(arguments[-2]))
+        assert arguments[-1] >= sizes[-1]
+        return predict(*arguments)
+
+    monkeypatch.setattr(labeler, "_predict", spy)
+    monkeypatch.setattr("keras_seq.run.memory.free_memory", lambda: 2 * 2 * row)
+    assert labeler(texts) == whole
+    assert sizes == [2, 2, 2]
+    monkeypatch.setenv(VARIABLE, str(row - 1))
+    monkeypatch.setattr("keras_seq.run.memory.free_memory", free_memory)
+    message = rf"the attention among the {ids + 1} tokens of a text needs more than .*: use shorter"
+    with pytest.raises(InputError, match=message):
+        labeler(texts)
+
+
+def test_codes_are_decoded_in_batches_that_fit(monkeypatch):
+    model = SequenceVAE(SIZE, latent_units=3, **UNITS)
+    autoencoder = Autoencoder(model, TOKENIZER, SearchSettings(beam_size=20, max_length=4))
+    codes = np.random.default_rng(1).normal(size=(5, 3))
+    whole, sizes = autoencoder.decode(codes), []
+    decode = autoencoder._decode
+    monkeypatch.setattr(
+        autoencoder, "_decode", lambda rows: sizes.append(len(rows)) or decode(rows)
+    )
+    # Twice the logits of two sources, and the decoder's states.
+    monkeypatch.setattr("keras_seq.run.memory.free_memory", lambda: 2.5 * 2 * 4 * 20 * SIZE)
+    split = autoencoder.decode(codes)
+    assert sizes == [2, 2, 1]
+    assert [row[0].tokens for row in split] == [row[0].tokens for row in whole]
+    monkeypatch.setenv(VARIABLE, str(4 * 20 * SIZE - 1))
+    with pytest.raises(
+        InputError, match="a search with 20 hypotheses needs more .* search.beam_size"
+    ):
+        autoencoder.decode(codes)
 
 
 def _bytes(text):
