@@ -25,7 +25,7 @@ from keras_seq_cli.export import export
 from keras_seq_cli.generate import generate
 from keras_seq_cli.interpolate import interpolate
 from keras_seq_cli.likelihood import likelihood
-from keras_seq_cli.output import notice
+from keras_seq_cli.message_text import message_text
 from keras_seq_cli.plugin_option import with_plugins
 from keras_seq_cli.prepare import prepare
 from keras_seq_cli.pull import pull
@@ -118,7 +118,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
     """Prints a warning on one line, without file name and line number."""
-    notice(f"warning: {' '.join(str(message).split())}")
+    typer.echo(message_text(f"warning: {' '.join(str(message).split())}"), err=True)
 
 
 def _report(error: Exception) -> int:
@@ -131,7 +131,7 @@ def _report(error: Exception) -> int:
         typer.echo(str(error), err=True)
         return 2
     message, code = _explain(error)
-    notice(f"keras-seq: {' '.join(message.split())}")
+    typer.echo(message_text(f"keras-seq: {' '.join(message.split())}"), err=True)
     return code
 
 

@@ -9,21 +9,12 @@ from pathlib import Path
 
 import typer
 
-from keras_seq_cli.control_characters import show_controls
-
-# Longer messages quote something that is not meant to be read; both ends explain it.
-_MAX_CHARACTERS = 2000
-_END_CHARACTERS = 500
-_CUT = " ... "
+from keras_seq_cli.message_text import message_text
 
 
 def notice(line: str) -> None:
-    """Prints one line to stderr, with control characters as `\\x1b`, and cut if it is very long."""
-    line = show_controls(line)
-    if len(line) > _MAX_CHARACTERS:
-        begin = _MAX_CHARACTERS - len(_CUT) - _END_CHARACTERS
-        line = f"{line[:begin]}{_CUT}{line[-_END_CHARACTERS:]}"
-    typer.echo(line, err=True)
+    """Prints one line to stderr; see `message_text`."""
+    typer.echo(message_text(line), err=True)
 
 
 def emit(lines: Iterable[str]) -> None:
