@@ -10,6 +10,7 @@ import contextlib
 import ctypes
 import errno
 import os
+import re
 import signal
 import socket
 import sys
@@ -38,6 +39,7 @@ KILLED = -getattr(signal, "SIGKILL", 9)
 CRASHED = tuple(
     -getattr(signal, name) for name in ("SIGABRT", "SIGBUS", "SIGSEGV") if hasattr(signal, name)
 )
+_WINDOWS_DEVICE = re.compile("CON|PRN|AUX|NUL|CONIN\\$|CONOUT\\$|(COM|LPT)[0-9\xb9\xb2\xb3]")
 # Parameters of `mallopt` in glibc's malloc.h.
 _M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4
 
@@ -90,6 +92,17 @@ def sync_directory(directory: Path) -> None:
 def is_read_only(directory: Path) -> bool:
     """Returns True if the file system is known to be mounted for reading only."""
     return hasattr(os, "statvfs") and bool(os.statvfs(directory).f_flag & os.ST_RDONLY)
+
+
+def keeps_name(name: str) -> bool:
+    """Returns False if the system would give a new file another name, or open a device instead.
+
+    Windows strips points and spaces at the end, and has devices such as `NUL`, also as `nul.txt`.
+    """
+    if os.name != "nt":
+        return True
+    device = name.partition(".")[0].rstrip().upper()
+    return name == name.rstrip(". ") and not _WINDOWS_DEVICE.fullmatch(device)
 
 
 def refusal_to_write(directory: Path) -> str | None:

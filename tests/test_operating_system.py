@@ -100,6 +100,31 @@ def test_windows_does_not_share_the_port_of_a_server(windows):
     operating_system.reuse_address(None)
 
 
+@pytest.mark.parametrize(
+    ("name", "keeps"),
+    [
+        ("text.en", True),
+        (".hidden", True),
+        ("console.txt", True),
+        ("com10", True),
+        ("text.", False),
+        ("text ", False),
+        ("NUL", False),
+        ("aux.txt", False),
+        ("Con .tar.gz", False),
+        ("lpt1", False),
+        ("COM\u00b2.x", False),
+    ],
+)
+def test_windows_does_not_keep_all_names(windows, name, keeps):
+    """See "Naming Files, Paths, and Namespaces" in the documentation of Windows."""
+    assert operating_system.keeps_name(name) == keeps
+
+
+def test_other_systems_keep_all_names():
+    assert operating_system.keeps_name("aux.txt") and operating_system.keeps_name("text.")
+
+
 def test_a_deadline_needs_timers(monkeypatch):
     monkeypatch.setattr("keras_seq.training.stopping.ALARM", None)
     later = datetime.now(UTC) + timedelta(hours=1)
