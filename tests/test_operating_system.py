@@ -25,7 +25,8 @@ PACKAGES = (ROOT / "keras_seq", ROOT / "cli")
 ONLY_HERE = re.compile(
     r"sys\.platform|os\.name|platform\.system|\bfcntl\b|\bmsvcrt\b|import resource$|/proc/"
     r"|O_NOFOLLOW|O_NONBLOCK|sched_getaffinity|statvfs|SIGALRM|SIGKILL|SIGBUS|SIGHUP|SO_REUSE"
-    r"|os\.fork|getuid|killpg|sysconf",
+    # Processes are started anew, as on Windows. A fork would copy the locks of threads.
+    r"|os\.fork|multiprocessing|ProcessPool|getuid|killpg|sysconf",
     re.MULTILINE,
 )
 
