@@ -90,6 +90,24 @@ def test_short_lines_stay_in_large_batches(transformer, batches, monkeypatch):
     assert batches == [(1, 10_000), (63, 100)]
 
 
+@pytest.mark.parametrize(("memory", "threads"), [("30G", 4), ("8G", 2), ("3G", 1)])
+def test_only_as_many_searches_run_at_once_as_fit(
+    transformer, batches, monkeypatch, memory, threads
+):
+    """Each of 3.2e9 bytes, for a single row."""
+    used = []
+
+    def parallel_map(search, parts, count):
+        used.append(count)
+        return map(search, parts)
+
+    monkeypatch.setattr("keras_seq.inference.id_search.num_search_threads", lambda: 4)
+    monkeypatch.setattr("keras_seq.inference.id_search.parallel_map", parallel_map)
+    monkeypatch.setattr("keras_seq.run.memory.free_memory", lambda: _bytes(memory))
+    searched(transformer, [[5] * 9999] * 8, batch_size=1)
+    assert used == [threads] and batches == [(1, 10_000)] * 8
+
+
 def test_the_scores_of_a_search_are_reckoned(batches, monkeypatch):
     """Two sources with 1,000 hypotheses of SIZE logits, and as many logarithms."""
     model = RecurrentSeq2Seq(SIZE, SIZE, **UNITS)
