@@ -15,7 +15,6 @@ from keras_seq_cli.augment import back_translate, copy, hallucinate, noise, self
 from keras_seq_cli.average import average
 from keras_seq_cli.classify import classify
 from keras_seq_cli.clean import clean
-from keras_seq_cli.control_characters import show_controls
 from keras_seq_cli.curve import curve
 from keras_seq_cli.demo import demo
 from keras_seq_cli.detect import detect
@@ -26,6 +25,7 @@ from keras_seq_cli.export import export
 from keras_seq_cli.generate import generate
 from keras_seq_cli.interpolate import interpolate
 from keras_seq_cli.likelihood import likelihood
+from keras_seq_cli.message_text import message_text
 from keras_seq_cli.plugin_option import with_plugins
 from keras_seq_cli.prepare import prepare
 from keras_seq_cli.pull import pull
@@ -118,7 +118,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
     """Prints a warning on one line, without file name and line number."""
-    typer.echo(show_controls(f"warning: {' '.join(str(message).split())}"), err=True)
+    typer.echo(message_text(f"warning: {' '.join(str(message).split())}"), err=True)
 
 
 def _report(error: Exception) -> int:
@@ -131,7 +131,7 @@ def _report(error: Exception) -> int:
         typer.echo(str(error), err=True)
         return 2
     message, code = _explain(error)
-    typer.echo(show_controls(f"keras-seq: {' '.join(message.split())}"), err=True)
+    typer.echo(message_text(f"keras-seq: {' '.join(message.split())}"), err=True)
     return code
 
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import typer
 
-from keras_seq_cli.control_characters import show_controls
+from keras_seq_cli.message_text import message_text
 
 
 def notice(line: str) -> None:
-    """Prints one line to stderr, with control characters as `\\x1b`."""
-    typer.echo(show_controls(line), err=True)
+    """Prints one line to stderr; see `message_text`."""
+    typer.echo(message_text(line), err=True)
 
 
 def emit(lines: Iterable[str]) -> None:

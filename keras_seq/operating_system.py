@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import os
+import re
 import signal
 import socket
 import sys
@@ -37,6 +39,7 @@ KILLED = -getattr(signal, "SIGKILL", 9)
 CRASHED = tuple(
     -getattr(signal, name) for name in ("SIGABRT", "SIGBUS", "SIGSEGV") if hasattr(signal, name)
 )
+_WINDOWS_DEVICE = re.compile("CON|PRN|AUX|NUL|CONIN\\$|CONOUT\\$|(COM|LPT)[0-9\xb9\xb2\xb3]")
 # Parameters of `mallopt` in glibc's malloc.h.
 _M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4
 
@@ -91,6 +94,24 @@ def is_read_only(directory: Path) -> bool:
     return hasattr(os, "statvfs") and bool(os.statvfs(directory).f_flag & os.ST_RDONLY)
 
 
+def keeps_name(name: str) -> bool:
+    """Returns False if the system would give a new file another name, or open a device instead.
+
+    Windows strips points and spaces at the end, and has devices such as `NUL`, also as `nul.txt`.
+    """
+    if os.name != "nt":
+        return True
+    device = name.partition(".")[0].rstrip().upper()
+    return name == name.rstrip(". ") and not _WINDOWS_DEVICE.fullmatch(device)
+
+
+def refusal_to_write(directory: Path) -> str | None:
+    """Returns why the system lets this process create no files in a directory; None if it does."""
+    if os.access(directory, os.W_OK | os.X_OK):
+        return None
+    return os.strerror(errno.EROFS if is_read_only(directory) else errno.EACCES).lower()
+
+
 def reuse_address(listener: socket.socket) -> None:
     """Lets a server listen where another one has just ended.
 
@@ -137,6 +158,22 @@ def free_memory() -> float:
     return float("inf")
 
 
+def free_address_space() -> float:
+    """Returns the bytes of address space that `ulimit -v` leaves; infinity without a limit."""
+    used = _kilobytes("/proc/self/status", "VmSize:")
+    if used is None or resource is None:
+        return float("inf")
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    return float("inf") if limit == resource.RLIM_INFINITY else max(0.0, limit - used * 1024)
+
+
+def control_groups() -> str:
+    """Returns the names of the control groups of this process; nothing on other systems."""
+    with contextlib.suppress(OSError):
+        return Path("/proc/self/cgroup").read_text(encoding="utf-8")
+    return ""
+
+
 def memory_of(process: int) -> float:
     """Returns the bytes of memory that a process takes; 0 where nothing is known."""
     return (_kilobytes(f"/proc/{process}/status", "VmRSS:") or 0.0) * 1024
@@ -159,11 +196,13 @@ def keep_freed_memory() -> None:
 def shared_library(name: str, version: int) -> str:
     """Returns the file name of a shared library.
 
-    >>> shared_library("tensorflow_cc", 2) in ("libtensorflow_cc.so.2", "libtensorflow_cc.2.dylib")
+    >>> "tensorflow_cc" in shared_library("tensorflow_cc", 2)
     True
     """
     if sys.platform == "darwin":
         return f"lib{name}.{version}.dylib"
+    if sys.platform == "win32":
+        return f"{name}.{version}.dll"
     return f"lib{name}.so.{version}"
 
 

@@ -5,6 +5,7 @@ import errno
 import os
 import re
 import signal
+import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -24,7 +25,8 @@ PACKAGES = (ROOT / "keras_seq", ROOT / "cli")
 ONLY_HERE = re.compile(
     r"sys\.platform|os\.name|platform\.system|\bfcntl\b|\bmsvcrt\b|import resource$|/proc/"
     r"|O_NOFOLLOW|O_NONBLOCK|sched_getaffinity|statvfs|SIGALRM|SIGKILL|SIGBUS|SIGHUP|SO_REUSE"
-    r"|os\.fork|getuid|killpg|sysconf",
+    # Processes are started anew, as on Windows. A fork would copy the locks of threads.
+    r"|os\.fork|multiprocessing|ProcessPool|getuid|killpg|sysconf",
     re.MULTILINE,
 )
 
@@ -88,6 +90,7 @@ def test_windows_has_no_limits_that_it_lacks(windows):
     assert operating_system.raise_open_file_limit(4096) == 4096
     assert operating_system.usable_cores() == os.cpu_count()
     assert operating_system.free_memory() == float("inf")
+    assert operating_system.free_address_space() == float("inf")
     assert operating_system.memory_of(os.getpid()) == 0
     assert not operating_system.is_read_only(Path())
     operating_system.keep_freed_memory()
@@ -96,6 +99,31 @@ def test_windows_has_no_limits_that_it_lacks(windows):
 def test_windows_does_not_share_the_port_of_a_server(windows):
     # On Windows the option has another meaning, so that nothing may be set.
     operating_system.reuse_address(None)
+
+
+@pytest.mark.parametrize(
+    ("name", "keeps"),
+    [
+        ("text.en", True),
+        (".hidden", True),
+        ("console.txt", True),
+        ("com10", True),
+        ("text.", False),
+        ("text ", False),
+        ("NUL", False),
+        ("aux.txt", False),
+        ("Con .tar.gz", False),
+        ("lpt1", False),
+        ("COM\u00b2.x", False),
+    ],
+)
+def test_windows_does_not_keep_all_names(windows, name, keeps):
+    """See "Naming Files, Paths, and Namespaces" in the documentation of Windows."""
+    assert operating_system.keeps_name(name) == keeps
+
+
+def test_other_systems_keep_all_names():
+    assert operating_system.keeps_name("aux.txt") and operating_system.keeps_name("text.")
 
 
 def test_a_deadline_needs_timers(monkeypatch):
@@ -113,8 +141,49 @@ def test_macos_knows_its_memory_and_names_libraries_in_its_own_way(monkeypatch):
     assert operating_system.free_memory() == total
     assert 0 < free_memory() <= total
     assert operating_system.shared_library("tensorflow_cc", 2) == "libtensorflow_cc.2.dylib"
+    assert operating_system.free_address_space() == float("inf")
     monkeypatch.setattr(operating_system.ctypes, "CDLL", None)
     operating_system.keep_freed_memory()
+
+
+@pytest.mark.parametrize(
+    ("platform", "name"),
+    [
+        ("linux", "libtensorflow_cc.so.2"),
+        ("darwin", "libtensorflow_cc.2.dylib"),
+        ("win32", "tensorflow_cc.2.dll"),
+    ],
+)
+def test_each_system_names_shared_libraries_in_its_own_way(monkeypatch, platform, name):
+    """The names are those of the patterns in TensorFlow's tensorflow.bzl."""
+    monkeypatch.setattr(operating_system, "sys", SimpleNamespace(platform=platform))
+    assert operating_system.shared_library("tensorflow_cc", 2) == name
+
+
+# Sets a limit 1 GiB above the address space in use, and fills 512 MiB of it.
+UNDER_A_LIMIT = """
+import resource
+from keras_seq import operating_system
+from keras_seq.process.memory import free_memory
+assert operating_system.free_address_space() == float("inf")
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + 2**30, resource.RLIM_INFINITY))
+before = free_memory()
+filled = bytearray(2**29)
+print(int(before), int(free_memory()))
+"""
+
+
+@pytest.mark.process
+@pytest.mark.skipif(sys.platform != "linux", reason="reads files of Linux")
+def test_a_limit_on_the_address_space_counts_as_free_memory():
+    """As `ulimit -v` sets it."""
+    command = [sys.executable, "-c", UNDER_A_LIMIT]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    before, after = map(int, ended.stdout.split())
+    assert 0.9 * 2**30 < before <= 2**30
+    assert before - after == pytest.approx(2**29, rel=0.05)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads files of Linux")

@@ -12,9 +12,11 @@ from keras_seq import backend
 from keras_seq.inference.hypothesis import Hypothesis, best_texts, decode_hypotheses
 from keras_seq.inference.id_search import hypotheses_of_row
 from keras_seq.inference.predictor import check_is_list, encode_sources, predict_by_length
+from keras_seq.inference.row_memory import search_memory
 from keras_seq.inference.run_predictor import RunPredictor
 from keras_seq.inference.search import make_search
 from keras_seq.run import Run
+from keras_seq.run.memory import fitting_rows
 from keras_seq.settings import SearchSettings
 from keras_seq.text import EOS_ID, Tokenizer
 
@@ -55,6 +57,7 @@ class Autoencoder(RunPredictor):
     ) -> None:
         self.model = model
         self._tokenizer = tokenizer
+        self._search_settings = search
         self._batch_size = search.batch_size
         self._max_length = max_length
         self._units = int(model.posterior.output["mean"].shape[-1])
@@ -90,11 +93,12 @@ class Autoencoder(RunPredictor):
         if not np.isfinite(latent).all():
             raise ValueError("`latent` must be finite, received NaN or infinity in it.")
         results = []
-        for start in range(0, len(latent), self._batch_size):
-            codes = latent[start : start + self._batch_size]
+        size = self._rows_of_a_search()
+        for start in range(0, len(latent), size):
+            codes = latent[start : start + size]
             count = len(codes)
             if backend.wants_static_shapes():
-                codes = np.pad(codes, ((0, self._batch_size - count), (0, 0)))
+                codes = np.pad(codes, ((0, size - count), (0, 0)))
             outputs = keras.tree.map_structure(keras.ops.convert_to_numpy, self._decode(codes))
             results += [
                 decode_hypotheses(hypotheses_of_row(outputs, row), self._tokenizer)
@@ -139,6 +143,14 @@ class Autoencoder(RunPredictor):
         start, end = self.encode([first, second])
         weights = np.linspace(0, 1, steps + 2, dtype=np.float32)[:, None]
         return best_texts(self.decode((1 - weights) * start + weights * end))
+
+    def _rows_of_a_search(self) -> int:
+        count, steps = self._search_settings.hypotheses, self._search_settings.max_length
+        memory = search_memory(
+            self.model.from_latent, 1, count, self._tokenizer.vocabulary_size, steps
+        )
+        what = f"a search with {count:,} hypotheses"
+        return fitting_rows(memory, self._batch_size, 1, what, "lower search.beam_size")
 
     def _encode(self, texts: Sequence[str]) -> tuple[np.ndarray, list[bool]]:
         check_is_list("texts", texts)

@@ -16,7 +16,6 @@ from keras_seq.inference.predictor import (
     CHARACTERS_PER_TOKEN,
     check_is_list,
     encode_sources,
-    predict_by_length,
 )
 from keras_seq.models.inputs import label_inputs
 from keras_seq.run import Run
@@ -127,13 +126,11 @@ class Classifier(Labeler):
         else:
             ids, is_truncated = encode_sources(texts, self._tokenizer, length)
             tokens = [WordTokens(row, [], []) for row in ids]
-        rows = predict_by_length(
-            tokens, self._predict, self._batch_size, length=lambda row: len(row.ids)
-        )
+        rows = self._predict_in_batches(tokens, self._predict)
         return np.array(rows, np.float32).reshape(len(rows), len(self._labels.names)), is_truncated
 
-    def _predict(self, rows: list[WordTokens]) -> np.ndarray:
-        arrays = [backend.padded([[*row.ids, EOS_ID] for row in rows], self._batch_size)]
+    def _predict(self, rows: list[WordTokens], size: int) -> np.ndarray:
+        arrays = [backend.padded([[*row.ids, EOS_ID] for row in rows], size)]
         if self._reads_characters:
             arrays.append(padded_characters(rows, arrays[0].shape))
         return keras.ops.convert_to_numpy(self._log_probabilities(*arrays))[: len(rows)]  # (B, N)

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import keras
-import numpy as np
 
 from keras_seq import backend
 from keras_seq.inference.hypothesis import Hypothesis
+from keras_seq.inference.row_memory import search_memory
 from keras_seq.inference.search import make_search
 from keras_seq.process.threads import num_search_threads, parallel_map
-from keras_seq.run.memory import require_search_memory
+from keras_seq.run.memory import fitting_count, fitting_rows
 from keras_seq.search import SearchResult
 from keras_seq.settings import SearchSettings
 from keras_seq.text import EOS_ID, InputError, Tokenizer
@@ -28,7 +28,7 @@ class IdSearch:
     def __init__(
         self, model: Any, search: SearchSettings, tokenizer: Tokenizer, unknown: bool = False
     ) -> None:
-        self._settings = search
+        self._model, self._settings = model, search
         self._vocabulary_size = tokenizer.vocabulary_size
         find = make_search(model, search, tokenizer, unknown=unknown)
         self._search = backend.compiled(find, model.variables, ranks=[2])
@@ -42,32 +42,61 @@ class IdSearch:
         Sources have no end tokens; sorting them by length reduces padding. `prefixes` replace
         `search.prefix`. Raises InputError if a prefix has `search.max_length` tokens or more.
         """
-        size, longest = self._settings.batch_size, self._settings.max_length
+        longest = self._settings.max_length
         for prefix in prefixes or ():
             if len(prefix) >= longest:
                 raise InputError(
                     f"a prefix has {len(prefix)} tokens, expected fewer than "
                     f"search.max_length ({longest})"
                 )
-        rows = min(size, len(sources))
-        require_search_memory(rows, self._settings.hypotheses, self._vocabulary_size)
 
-        def search(start: int) -> list[list[Hypothesis]]:
-            batch = sources[start : start + size]
-            arrays = [self._pad([[*source, EOS_ID] for source in batch])]
+        def search(batch: tuple[int, int]) -> list[list[Hypothesis]]:
+            start, rows = batch
+            chosen = sources[start : start + rows]
+            arrays = [backend.padded([[*source, EOS_ID] for source in chosen], rows)]
             search_batch = self._search
             if prefixes is not None:
-                arrays.append(self._pad(prefixes[start : start + size], multiple=8))
+                arrays.append(backend.padded(prefixes[start : start + rows], rows, multiple=8))
                 search_batch = self._search_with_prefixes
             result = keras.tree.map_structure(keras.ops.convert_to_numpy, search_batch(*arrays))
-            return [hypotheses_of_row(result, row) for row in range(len(batch))]
+            return [hypotheses_of_row(result, row) for row in range(len(chosen))]
 
+        for found in parallel_map(search, *self._batches(sources, prefixes)):
+            yield from found
+
+    def _batches(
+        self, sources: Sequence[list[int]], prefixes: Sequence[list[int]] | None
+    ) -> tuple[list[tuple[int, int]], int]:
+        """Returns the first source and the number of rows of each batch, and how many batches fit.
+
+        Raises InputError if a single source does not fit into the memory.
+        """
+        settings, batches, start, largest = self._settings, [], 0, 0.0
         threads = num_search_threads() if backend.computes_on_one_processor() else 1
-        for batch in parallel_map(search, range(0, len(sources), size), threads):
-            yield from batch
-
-    def _pad(self, lists: Sequence[Sequence[int]], multiple: int = 16) -> np.ndarray:
-        return backend.padded(lists, self._settings.batch_size, multiple)
+        threads = min(threads, -(-len(sources) // settings.batch_size))
+        while start < len(sources):
+            rows = settings.batch_size
+            length = 1 + max(map(len, sources[start : start + rows]))
+            width = max(map(len, (prefixes or ())[start : start + rows]), default=0)
+            steps = max(int(length * settings.max_length_ratio), width) + settings.max_length_extra
+            memory = search_memory(
+                self._model,
+                length,
+                settings.hypotheses,
+                self._vocabulary_size,
+                min(steps, settings.max_length),
+            )
+            rows = fitting_rows(
+                memory,
+                rows,
+                threads,
+                f"a search with {settings.hypotheses:,} hypotheses for {length:,} tokens",
+                "lower search.beam_size, or use shorter lines",
+            )
+            largest = max(largest, rows * memory.most)
+            batches.append((start, rows))
+            start += rows
+        return batches, fitting_count(largest, threads)
 
 
 def hypotheses_of_row(result: SearchResult, row: int) -> list[Hypothesis]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from keras_seq.inference.predictor import predict_by_length
+from keras_seq.inference.row_memory import encoding_memory
 from keras_seq.inference.run_predictor import RunPredictor
 from keras_seq.run import Run
+from keras_seq.run.memory import fitting_rows
 from keras_seq.settings import SearchSettings
 from keras_seq.text import WORD_CHARACTERS, Labels, Tokenizer, WordTokens
 
@@ -50,6 +53,25 @@ class Labeler(RunPredictor):
     @abstractmethod
     def _compile(self, model: Any) -> None:
         """Compiles the forward pass."""
+
+    def _predict_in_batches(
+        self, rows: Sequence[WordTokens], predict: Callable[[list[WordTokens], int], Iterable[Any]]
+    ) -> list[Any]:
+        """Predicts in batches that fit into the memory; see `predict_by_length`.
+
+        `predict` maps a batch, and the number of rows to pad it to, to one output for each row.
+        """
+        longest = 1 + max((len(row.ids) for row in rows), default=0)
+        size = fitting_rows(
+            encoding_memory(self.model, longest),
+            self._batch_size,
+            1,
+            f"the attention among the {longest:,} tokens of a text",
+            "use shorter texts",
+        )
+        return predict_by_length(
+            rows, lambda batch: predict(batch, size), size, length=lambda row: len(row.ids)
+        )
 
     @classmethod
     def of_run(

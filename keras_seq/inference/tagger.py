@@ -12,7 +12,7 @@ from keras import ops
 
 from keras_seq import backend
 from keras_seq.inference.labeler import Labeler, padded_characters
-from keras_seq.inference.predictor import check_is_list, predict_by_length
+from keras_seq.inference.predictor import check_is_list
 from keras_seq.models.inputs import label_inputs
 from keras_seq.run import Run
 from keras_seq.scoring.entities import OUTSIDE
@@ -119,12 +119,7 @@ class Tagger(Labeler):
                 pieces.append(piece)
                 text_of_piece.append(number)
         tags: list[list[list[str]]] = [[[] for _ in texts] for _ in penalties]
-        predicted = predict_by_length(
-            pieces,
-            functools.partial(self._predict, penalties),
-            self._batch_size,
-            length=lambda piece: len(piece.ids),
-        )
+        predicted = self._predict_in_batches(pieces, functools.partial(self._predict, penalties))
         for number, piece_tags in zip(text_of_piece, predicted, strict=True):
             for rows_of_penalty, row in zip(tags, piece_tags, strict=True):
                 rows_of_penalty[number] += row
@@ -135,9 +130,9 @@ class Tagger(Labeler):
         ]
 
     def _predict(
-        self, penalties: Sequence[float], pieces: list[WordTokens]
+        self, penalties: Sequence[float], pieces: list[WordTokens], size: int
     ) -> Iterator[list[list[str]]]:
-        source = backend.padded([[*piece.ids, EOS_ID] for piece in pieces], self._batch_size)
+        source = backend.padded([[*piece.ids, EOS_ID] for piece in pieces], size)
         begins = np.zeros_like(source)  # (B, S)
         for row, piece in enumerate(pieces):
             begins[row, piece.begins] = 1

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import stat
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from keras_seq.jobs.chunks import Chunk, Runner, line_chunks
 from keras_seq.jobs.local_workers import run_locally
 from keras_seq.jobs.stored_results import StoredResults, check_same_job, read_record, remove_others
 from keras_seq.jobs.translation_task import Engine, TranslationTask
+from keras_seq.operating_system import keeps_name
 from keras_seq.run import Run
 from keras_seq.run.ensembles import open_ensemble
 from keras_seq.settings import Settings, load_settings
@@ -37,6 +39,8 @@ from keras_seq.text import InputError, Notice, check_readable, expand_names, wit
 BATCHES_IN_A_CHUNK = 64
 # Folder in the output directory for the stored results of the job.
 JOB = ".keras-seq"
+# A file name has at most 255 bytes, and the record of an output is named `NAME.json`.
+_MAX_NAME_BYTES = 250
 _COPY = "run"
 
 
@@ -276,19 +280,24 @@ class _Job:
 def _outputs(paths: Iterable[str], out: Path) -> dict[str, str]:
     """Returns a dict from the names of output files to the paths of input files."""
     outputs: dict[str, str] = {}
+    folded: dict[str, str] = {}
     for path in paths:
         check_readable(path)
         if path == "-" or not stat.S_ISREG(os.stat(path).st_mode):
             raise InputError(f"{path}: the text is read more than once: name a regular file")
         name = os.path.basename(path).removesuffix(".gz")
-        if name in outputs:
+        # macOS and Windows ignore the case of a name, and macOS its Unicode form.
+        same = unicodedata.normalize("NFC", name).lower()
+        if same in folded:
             raise InputError(
-                f"{path}: would have the same output as {outputs[name]}, {out / name}: translate "
+                f"{path}: would have the same output as {folded[same]}, {out / name}: translate "
                 "them into two directories"
             )
+        if same in ("", JOB) or len(os.fsencode(name)) > _MAX_NAME_BYTES or not keeps_name(name):
+            raise InputError(f"{path}: {name!r} cannot name an output: rename the input")
         if (out / name).exists() and os.path.samefile(path, out / name):
             raise InputError(f"{path}: the output would replace it: name another --output-dir")
-        outputs[name] = path
+        outputs[name] = folded[same] = path
     return outputs
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-from pathlib import Path
 
 from keras_seq import operating_system
+from keras_seq.process.control_groups import memory_of_groups
 from keras_seq.text import InputError
 
 VARIABLE = "KERAS_SEQ_MAX_MEMORY"
@@ -14,12 +13,17 @@ _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 def free_memory() -> float:
-    """Returns the bytes that the machine, the container and `KERAS_SEQ_MAX_MEMORY` leave free.
+    """Returns the bytes that this process may still take.
 
-    The variable is a number of bytes, or of K, M, G or T, such as `8G`. The result is infinite
-    where nothing is known.
+    The machine, its container, `ulimit -v` and `KERAS_SEQ_MAX_MEMORY` limit them. The variable is a
+    number of bytes, or of K, M, G or T, such as `8G`. The result is infinite where nothing is
+    known.
     """
-    free = min(operating_system.free_memory(), _memory_of_container())
+    free = min(
+        operating_system.free_memory(),
+        operating_system.free_address_space(),
+        memory_of_groups(operating_system.control_groups()),
+    )
     if (value := os.environ.get(VARIABLE)) is not None:
         free = min(free, _parse(value))
     return free
@@ -63,25 +67,6 @@ def _parse(value: str) -> float:
             f"{VARIABLE}: received {value[:40]!r}, expected a number of bytes such as 8G"
         )
     return size
-
-
-def _memory_of_container() -> float:
-    """Returns what the control group, version 2, leaves free."""
-    group = Path("/sys/fs/cgroup")
-    with contextlib.suppress(OSError, ValueError):
-        # A group without a limit has the text `max`.
-        limit, used = (int((group / f"memory.{name}").read_text()) for name in ("max", "current"))
-        # Files that were read count as used, but the kernel drops them when memory gets short.
-        return float(limit - used + _reclaimable(group))
-    return float("inf")
-
-
-def _reclaimable(group: Path) -> int:
-    with contextlib.suppress(OSError, ValueError):
-        for line in (group / "memory.stat").read_text().splitlines():
-            if line.startswith("inactive_file "):
-                return int(line.split()[1])
-    return 0
 
 
 def is_out_of_memory(error: BaseException) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from keras_seq.operating_system import refusal_to_write
 from keras_seq.run.layout import MARK, WORK
 from keras_seq.storage import LOCK, TEMPORARY, check_tree, open_regular, reason
 from keras_seq.text import InputError
@@ -40,8 +41,8 @@ def check_new(path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
 def _check_writable(directory: Path, path: Path) -> None:
     if not directory.is_dir():
         raise InputError(f"{path}: cannot be created: {directory} is a file")
-    if not os.access(directory, os.W_OK | os.X_OK):
-        raise InputError(f"{path}: cannot be written: permission denied")
+    if (refusal := refusal_to_write(directory)) is not None:
+        raise InputError(f"{path}: cannot be written: {refusal}")
 
 
 def is_run(path: str | os.PathLike[str]) -> bool:

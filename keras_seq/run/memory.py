@@ -38,18 +38,40 @@ def require_source_memory(settings: Settings) -> None:
     )
 
 
-def require_search_memory(rows: int, hypotheses: int, vocabulary_size: int) -> None:
-    """Raises InputError if the memory cannot hold the scores of a step, `(B, K, V)`."""
-    _require(
-        4 * rows * hypotheses * vocabulary_size,
-        f"a search with {rows * hypotheses:,} hypotheses at once",
-        "lower search.batch_size or search.beam_size",
-    )
+def fitting_rows(
+    row_bytes: tuple[float, float], rows: int, batches: int, what: str, advice: str
+) -> int:
+    """Returns how many rows of a batch fit into the memory; see `fitting_count`.
+
+    Args:
+        row_bytes: The bytes that a row needs at least, and those that it may need.
+        rows: The rows of a batch.
+        batches: Number of batches at a time.
+        what: What takes the memory of one row, for the message.
+        advice: What to do instead.
+
+    Raises:
+        InputError: If one row does not fit.
+    """
+    least, most = row_bytes
+    rows = fitting_count(batches * most, rows)
+    _require(least, what, advice)
+    return rows
+
+
+def fitting_count(size: float, count: int) -> int:
+    """Returns how many things of `size` bytes fit: `count`, or a half, a quarter, ..., at least 1.
+
+    Each number of rows is compiled separately where shapes are static, so there are few.
+    """
+    while count > 1 and not _fits(count * size):
+        count = (count + 1) // 2
+    return count
 
 
 def attention_fits(settings: Settings, rows: int, source_length: int) -> bool:
     """Returns False if the memory cannot hold the attention among the tokens of the sources."""
-    return not _on_cpu() or _attention_bytes(settings, source_length, rows) <= free_memory()
+    return _fits(_attention_bytes(settings, source_length, rows))
 
 
 def _attention_bytes(settings: Settings, source_length: int, rows: int = 1) -> int:
@@ -57,7 +79,11 @@ def _attention_bytes(settings: Settings, source_length: int, rows: int = 1) -> i
     return 2 * rows * settings.model.attention_heads * source_length**2
 
 
-def _require(size: int, what: str, advice: str) -> None:
+def _fits(size: float) -> bool:
+    return not _on_cpu() or size <= free_memory()
+
+
+def _require(size: float, what: str, advice: str) -> None:
     if _on_cpu():
         require_memory(size, what, advice)
 

@@ -59,6 +59,9 @@ def test_full_or_read_only_disk_ends_training_with_a_clear_error(folder, small_d
     assert code == 2, said
     assert "cannot be written: read-only file system" in said.split("\n")[-1]
     assert "resuming" not in said
+    code, said = Training(command(disk, "another", **EVERY)).end()
+    assert code == 2, said
+    assert said.endswith(f"{disk}/another: cannot be written: read-only file system")
 
 
 def test_checkpoint_is_kept_when_the_disk_fills_up_after_the_save(folder, small_disk):

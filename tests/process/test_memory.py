@@ -4,7 +4,6 @@ import subprocess
 
 import pytest
 
-import keras_seq
 from keras_seq.process.memory import VARIABLE, free_memory, require_memory
 from keras_seq.run.memory import attention_fits, require_model_memory, require_source_memory
 from keras_seq.settings import load_settings
@@ -64,15 +63,6 @@ def test_the_attention_of_a_long_source_is_reckoned(monkeypatch):
         require_source_memory(settings)
     overrides = {"model.family": "rnn", "data.max_source_length": 100_000}
     require_source_memory(load_settings(overrides=overrides))
-
-
-def test_the_scores_of_a_search_are_reckoned(monkeypatch, tiny_run):
-    translator = keras_seq.Translator.load(tiny_run, beam_size=1000)
-    size = translator.target_tokenizer.vocabulary_size
-    monkeypatch.setenv(VARIABLE, str(4 * 2 * 1000 * size - 1))
-    message = "a search with 2,000 hypotheses at once needs more than"
-    with pytest.raises(InputError, match=message):
-        translator(["26/09/2034"] * 2)
 
 
 def test_a_training_of_a_large_model_is_refused_before_it_is_built(
