@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_seq.serving.c_library import LibraryError, Output, Pointer, library
-from keras_seq.serving.graph_file.signatures import Signature
+from keras_seq.serving.graph_file.signatures import Signature, TensorInfo, dtype_name
 from keras_seq.text import InputError
 
 # Serialized `ConfigProto`: graph_options {rewrite_options {meta_optimizer_iterations: ONE}}. A
@@ -45,7 +45,10 @@ class CSession:
     def run(
         self, signature: Signature, texts: Mapping[str, Sequence[bytes]]
     ) -> dict[str, list[Any]]:
-        """Runs a signature whose inputs are UTF-8 text. Returns a flat list for each output."""
+        """Runs a signature whose inputs are UTF-8 text. Returns a flat list for each output.
+
+        Raises InputError if the run fails or an output differs from the signature.
+        """
         lib = self._library
         count = len(signature.inputs)
         feeds = [self._output(info.name) for info in signature.inputs.values()]
@@ -59,6 +62,8 @@ class CSession:
                 *((Output * len(fetches))(*fetches), results, len(fetches)),
                 *(None, 0, None),
             )
+            for (name, info), result in zip(signature.outputs.items(), results, strict=True):
+                self._check(name, info, result)
             values = [lib.values(result) for result in results]
         except LibraryError as error:
             raise InputError(f"{self._version}: cannot be run: {error}") from None
@@ -70,13 +75,28 @@ class CSession:
                     lib.delete_tensor(result)
         return dict(zip(signature.outputs, values, strict=True))
 
+    def _check(self, name: str, expected: TensorInfo, tensor: Any) -> None:
+        """Raises InputError if the tensor of an output differs from the signature."""
+        lib = self._library
+        dtype = dtype_name(lib.dtype(tensor))
+        shape = [lib.dimension(tensor, axis) for axis in range(lib.rank(tensor))]
+        sizes = shape if expected.shape is None else expected.shape
+        fits = len(sizes) == len(shape) and all(
+            known in (None, size) for known, size in zip(sizes, shape, strict=True)
+        )
+        if dtype != expected.dtype or not fits:
+            raise InputError(
+                f"{self._version}: damaged: output {name[:60]!a} is {dtype} {shape}, expected "
+                f"{expected.dtype} {['?' if size is None else size for size in sizes]}"
+            )
+
     def _output(self, name: str) -> Output:
         node, _, index = name.partition(":")
-        if not index.isdigit() or len(index) > 4:
+        if not (index.isascii() and index.isdigit() and len(index) <= 4):
             raise InputError(f"{self._version}: damaged: {name[:60]!a} is not the name of a tensor")
         operation = self._library.operation(self._graph, node.encode())
         if not operation:
-            raise InputError(f"{self._version}: damaged: the graph has no {name}")
+            raise InputError(f"{self._version}: damaged: the graph has no {name[:60]!a}")
         return Output(operation, int(index))
 
     def __del__(self) -> None:

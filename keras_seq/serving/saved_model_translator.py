@@ -120,10 +120,15 @@ class SavedModelTranslator(LineTranslator):
             )
         columns = (outputs[name] for name in ("translation", "score", "truncated"))
         hypotheses = [
-            Hypothesis(text.decode("utf-8", "replace"), score, truncated)
+            Hypothesis(_on_one_line(text.decode("utf-8", "replace")), score, truncated)
             for text, score, truncated in zip(*columns, strict=True)
         ]
         return [_without_missing(hypotheses[i * size : (i + 1) * size]) for i in range(len(texts))]
+
+
+def _on_one_line(text: str) -> str:
+    """Replaces line breaks, as exported graphs and `keras_seq.text.Tokenizer` do."""
+    return text.replace("\n", " ").replace("\r", " ")
 
 
 def _without_missing(row: list[Hypothesis]) -> list[Hypothesis]:

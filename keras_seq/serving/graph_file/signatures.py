@@ -34,6 +34,11 @@ class Signature(NamedTuple):
     outputs: dict[str, TensorInfo]
 
 
+def dtype_name(number: int) -> str:
+    """Returns the name of a `DataType`, or `"DT_INVALID"` for a type that no export uses."""
+    return f"DT_{_DTYPES.get(number, 'INVALID')}"
+
+
 def read_signatures(version: Path) -> dict[str, Signature]:
     """Returns the signatures of a SavedModel by name, or raises InputError for a damaged file.
 
@@ -54,9 +59,8 @@ def _tensors(definition: memoryview, number: int) -> dict[str, TensorInfo]:
     tensors = {}
     for name, info in wire.entries(definition, number):
         fields = dict(read_fields(info))
-        dtype = _DTYPES.get(fields.get(2, 0), "INVALID")
-        shape = _shape(fields.get(3, b""))
-        tensors[name] = TensorInfo(f"DT_{dtype}", shape, wire.text(fields.get(1, b"")))
+        dtype, shape = dtype_name(fields.get(2, 0)), _shape(fields.get(3, b""))
+        tensors[name] = TensorInfo(dtype, shape, wire.text(fields.get(1, b"")))
     return tensors
 
 
