@@ -3,13 +3,16 @@
 import os
 import shutil
 import time
+import tracemalloc
 
 import pytest
 from foreign_model import change_graph, save_foreign
 
 from keras_seq.serving import SavedModelTranslator
+from keras_seq.serving.graph_file import wire
 from keras_seq.serving.graph_file.operations import ALLOWED, check_trusted, operations
 from keras_seq.text import InputError
+from keras_seq.text.protobuf import field
 
 
 def copied(text):
@@ -291,3 +294,32 @@ def test_trust_option_is_rejected_for_a_run_directory(tiny_run, keras_seq_comman
     found = keras_seq_command("translate", tiny_run, "a dog", "--trust")
     assert found.code == 2
     assert "expected a SavedModel, received a run" in found.err
+
+
+@pytest.mark.parametrize(
+    ("inner", "numbers", "words"),
+    [
+        (b"\x12\x00", (), "contains several graphs, expected one"),
+        (b"\x0a\x00", (2,), "more than 50,000 fields"),
+        (b"\x0a\x00", (2, 2), "more than 50,000 fields"),
+        (b"\x1a\x00", (2, 1), "more than 50,000 fields"),
+        (b"\x12\x00", (2, 1, 5), "more than 50,000 fields"),
+    ],
+    ids=["graphs", "nodes", "functions", "inputs", "attributes"],
+)
+def test_file_of_tiny_fields_is_rejected_in_little_memory(
+    tmp_path, monkeypatch, inner, numbers, words
+):
+    # The real limit is 4 million fields.
+    monkeypatch.setattr(wire, "_MAX_FIELDS", 50_000)
+    content = inner * 100_000
+    for number in reversed(numbers):
+        content = field(number, content)
+    (tmp_path / "saved_model.pb").write_bytes(field(2, content) if numbers else content)
+    tracemalloc.start()
+    try:
+        with pytest.raises(InputError, match=words):
+            check_trusted(tmp_path)
+        assert tracemalloc.get_traced_memory()[1] < 6 << 20
+    finally:
+        tracemalloc.stop()
