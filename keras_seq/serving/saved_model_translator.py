@@ -54,7 +54,8 @@ class SavedModelTranslator(LineTranslator):
         version: A directory with `saved_model.pb`, written by `keras-seq export`.
         batch_size: Number of lines per batch.
         trust: Boolean, whether to load any graph. By default, a graph with operations that
-            `keras-seq export` never writes is rejected, because a SavedModel is a program.
+            `keras-seq export` never writes is rejected, because a SavedModel is a program, and a
+            batch ends with InputError after 10 minutes and 10 s per line.
 
     Raises:
         InputError: The SavedModel is missing, damaged, or not trusted, or does not translate text.
@@ -64,6 +65,7 @@ class SavedModelTranslator(LineTranslator):
         self, version: str | os.PathLike[str], batch_size: int = 32, *, trust: bool = False
     ) -> None:
         self._version = Path(version)
+        self._trust = trust
         self.batch_size = batch_size
         self._signature = _n_best_signature(self._version)
         if not trust:
@@ -82,7 +84,7 @@ class SavedModelTranslator(LineTranslator):
         from keras_seq.serving.c_session import CSession
 
         if self._session is None:
-            self._session = CSession(self._version)
+            self._session = CSession(self._version, trust=self._trust)
         return self
 
     def translate(self, lines: Sequence[str], *, to: str | None = None) -> list[list[Hypothesis]]:
