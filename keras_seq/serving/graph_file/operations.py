@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from keras_seq.serving.graph_file import wire
+from keras_seq.serving.graph_file.sizes import check_sizes
 from keras_seq.serving.graph_file.wire import Message
 from keras_seq.storage import check_tree
 from keras_seq.text import InputError
 
 # A SavedModel is a program. These operations read and write no files (except `RestoreV2`, which
 # reads the variables while the model is loaded), run no Python, open no connection and start no
-# process. An endless loop or an enormous tensor remains possible.
+# process. An endless loop reaches the time limit of a run. An enormous tensor remains possible.
 
 # Operations of tensorflow-text. Stock TensorFlow Serving contains all these operations.
 SENTENCEPIECE = frozenset(
@@ -63,7 +64,8 @@ def check_trusted(version: Path) -> None:
     """Raises InputError if a SavedModel, once loaded, could do more than compute outputs.
 
     The check reads the graph file without loading the model. It also rejects links and pipes among
-    the files, graph files that it cannot check, and reads outside of the restore operation.
+    the files, graph files that it cannot check, reads outside of the restore operation, and
+    constants and variables that are larger than their files or the free memory.
     """
     check_tree(version.resolve())
     for name in _OTHER_FORMS:
@@ -83,6 +85,7 @@ def check_trusted(version: Path) -> None:
             raise InputError(
                 f"{version}: reads variables outside of its restore operation; {_ADVICE}"
             )
+        check_sizes(version, meta_graph)
 
 
 class _Node(NamedTuple):

@@ -52,6 +52,11 @@ class Message:
         self._content = content
         self._budget = budget
 
+    @property
+    def num_bytes(self) -> int:
+        """Size of the serialized message."""
+        return len(self._content)
+
     def fields(self) -> Iterator[tuple[int, Any]]:
         """Yields `(field number, value)`. A value is a number or a `Message`."""
         for number, value in read_fields(self._content):
