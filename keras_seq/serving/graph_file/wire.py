@@ -101,7 +101,9 @@ def meta_graph(version: Path) -> Message:
     content = memoryview(read_file(version / FILE, _MAX_BYTES))
     with reading(version):
         graphs = Message(content, _Budget(_MAX_FIELDS)).values(2)
-        graph = next(graphs)
+        graph: Message | None = next(graphs, None)
+        if graph is None:
+            raise ValueError("no graph")
         if next(graphs, None) is not None:
             raise InputError(f"{version / FILE}: contains several graphs, expected one")
         return graph
@@ -118,5 +120,5 @@ def reading(version: Path) -> Iterator[None]:
         raise InputError(
             f"{version / FILE}: more than {_MAX_FIELDS:,} fields, which no graph needs"
         ) from None
-    except (*_DAMAGE, StopIteration):
+    except _DAMAGE:
         raise InputError(f"{version / FILE}: damaged: not the graph of a SavedModel") from None
