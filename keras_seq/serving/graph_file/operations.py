@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from keras_seq.serving.graph_file import wire
+from keras_seq.serving.graph_file.calls import Body, expanded_nodes
 from keras_seq.serving.graph_file.sizes import check_sizes
 from keras_seq.serving.graph_file.wire import Message
 from keras_seq.storage import check_tree
@@ -48,6 +49,9 @@ ALLOWED = TEXT | frozenset(_TENSORFLOW.split())
 
 # Alternative graph files, which TensorFlow may read instead of `saved_model.pb`.
 _OTHER_FORMS = ("saved_model.cpb", "saved_model.pbtxt")
+# Maximum ratio of the nodes after all calls of functions are expanded. It is 3 in exported graphs,
+# because each signature calls the search.
+_MAX_EXPANSION = 20
 # Maximum nesting depth of functions in the attributes of functions.
 _MAX_DEPTH = 8
 _ADVICE = "a SavedModel is a program: use --trust if you know who made it"
@@ -85,6 +89,10 @@ def check_trusted(version: Path) -> None:
             raise InputError(
                 f"{version}: reads variables outside of its restore operation; {_ADVICE}"
             )
+        if _calls_too_often(meta_graph):
+            raise InputError(
+                f"{version}: functions call themselves or expand to a far larger graph; {_ADVICE}"
+            )
         check_sizes(version, meta_graph)
 
 
@@ -101,6 +109,27 @@ def _operations(meta_graph: Message) -> set[str]:
     graph = meta_graph.only(2)
     inner = (node.op for function in _functions(graph) for node in _nodes(function, 3))
     return {node.op for node in _nodes(graph, 1)}.union(inner)
+
+
+def _calls_too_often(meta_graph: Message) -> bool:
+    graph = meta_graph.only(2)
+    functions: dict[str, Body] = {}
+    for function in _functions(graph):
+        name = _function_name(function)
+        if name in functions:
+            raise ValueError("two functions of one name")
+        functions[name] = _body(_nodes(function, 3))
+    outer = _body(_nodes(graph, 1))
+    num_nodes = outer.num_nodes + sum(body.num_nodes for body in functions.values())
+    return expanded_nodes(outer, functions) > _MAX_EXPANSION * num_nodes
+
+
+def _body(nodes: Iterator[_Node]) -> Body:
+    num_nodes, called = 0, []
+    for node in nodes:
+        num_nodes += 1
+        called += node.called
+    return Body(num_nodes, called)
 
 
 def _restores_elsewhere(meta_graph: Message) -> bool:
