@@ -136,7 +136,7 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     # Each worker imports what it needs; the coordinating process needs no Keras.
     "jobs": (ABOVE_RUN | {"serving"}, {"numpy", "ray"}),
     # Graph files are read without TensorFlow, before it is imported.
-    "serving.graph_file": ({"storage", "text"}, set()),
+    "serving.graph_file": ({"process", "storage", "text"}, set()),
     # A server needs only the exported graph: no Keras and no run directory.
     "serving.http": (
         {"data", "process", "serving.graph_file", "storage", "text"},

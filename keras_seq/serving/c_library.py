@@ -18,12 +18,18 @@ Pointer = ctypes.c_void_p
 # Values of the C enumeration `TF_DataType`.
 _STRING = 7
 _NUMBERS: dict[int, Any] = {1: ctypes.c_float, 10: ctypes.c_bool}
+# Value of the C enumeration `TF_Code`.
+_DEADLINE_EXCEEDED = 4
 # Size in bytes of `TF_TString`, the element type of string tensors.
 STRING_BYTES = 24
 
 
 class LibraryError(Exception):
     """Failed call of the C library. The message is one line of at most 300 characters."""
+
+
+class TimeLimitError(LibraryError):
+    """A run took longer than its options allow."""
 
 
 class Output(ctypes.Structure):
@@ -67,6 +73,8 @@ class Library:
         self.new_graph = define("TF_NewGraph", Pointer)
         self.delete_graph = define("TF_DeleteGraph", None, Pointer)
         self.operation = define("TF_GraphOperationByName", Pointer, Pointer, text)
+        self.new_buffer = define("TF_NewBufferFromString", Pointer, text, size)
+        self.delete_buffer = define("TF_DeleteBuffer", None, Pointer)
         self.new_options = define("TF_NewSessionOptions", Pointer)
         self.set_config = self._checked("TF_SetConfig", None, Pointer, text, size)
         self.delete_options = define("TF_DeleteSessionOptions", None, Pointer)
@@ -96,7 +104,10 @@ class Library:
         self.string_size = define("TF_StringGetSize", size, Pointer)
         self.delete_string = define("TF_StringDealloc", None, Pointer)
 
-        load = self._checked("TF_LoadLibrary", Pointer, text)
+        self._load_text_libraries()
+
+    def _load_text_libraries(self) -> None:
+        load = self._checked("TF_LoadLibrary", Pointer, ctypes.c_char_p)
         try:
             for name in TEXT_LIBRARIES:
                 load(text_library(name).encode())
@@ -119,9 +130,10 @@ class Library:
             status = self._new_status()
             try:
                 result = function(*values, status)
-                if self._code(status):
+                if code := self._code(status):
                     message = self._message(status).decode("utf-8", "replace")
-                    raise LibraryError(message.strip().split("\n")[0][:300])
+                    kind = TimeLimitError if code == _DEADLINE_EXCEEDED else LibraryError
+                    raise kind(message.strip().split("\n")[0][:300])
                 return result
             finally:
                 self._delete_status(status)

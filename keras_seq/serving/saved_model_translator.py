@@ -54,7 +54,8 @@ class SavedModelTranslator(LineTranslator):
         version: A directory with `saved_model.pb`, written by `keras-seq export`.
         batch_size: Number of lines per batch.
         trust: Boolean, whether to load any graph. By default, a graph with operations that
-            `keras-seq export` never writes is rejected, because a SavedModel is a program.
+            `keras-seq export` never writes is rejected, because a SavedModel is a program, and a
+            batch ends with InputError after 10 minutes and 10 s per line.
 
     Raises:
         InputError: The SavedModel is missing, damaged, or not trusted, or does not translate text.
@@ -64,6 +65,7 @@ class SavedModelTranslator(LineTranslator):
         self, version: str | os.PathLike[str], batch_size: int = 32, *, trust: bool = False
     ) -> None:
         self._version = Path(version)
+        self._trust = trust
         self.batch_size = batch_size
         self._signature = _n_best_signature(self._version)
         if not trust:
@@ -82,7 +84,7 @@ class SavedModelTranslator(LineTranslator):
         from keras_seq.serving.c_session import CSession
 
         if self._session is None:
-            self._session = CSession(self._version)
+            self._session = CSession(self._version, trust=self._trust)
         return self
 
     def translate(self, lines: Sequence[str], *, to: str | None = None) -> list[list[Hypothesis]]:
@@ -120,10 +122,15 @@ class SavedModelTranslator(LineTranslator):
             )
         columns = (outputs[name] for name in ("translation", "score", "truncated"))
         hypotheses = [
-            Hypothesis(text.decode("utf-8", "replace"), score, truncated)
+            Hypothesis(_on_one_line(text.decode("utf-8", "replace")), score, truncated)
             for text, score, truncated in zip(*columns, strict=True)
         ]
         return [_without_missing(hypotheses[i * size : (i + 1) * size]) for i in range(len(texts))]
+
+
+def _on_one_line(text: str) -> str:
+    """Replaces line breaks, as exported graphs and `keras_seq.text.Tokenizer` do."""
+    return text.replace("\n", " ").replace("\r", " ")
 
 
 def _without_missing(row: list[Hypothesis]) -> list[Hypothesis]:

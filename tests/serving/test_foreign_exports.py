@@ -3,47 +3,16 @@
 import os
 import shutil
 import time
+import tracemalloc
 
 import pytest
+from foreign_model import change_graph, save_foreign
 
 from keras_seq.serving import SavedModelTranslator
+from keras_seq.serving.graph_file import wire
 from keras_seq.serving.graph_file.operations import ALLOWED, check_trusted, operations
 from keras_seq.text import InputError
-
-
-@pytest.fixture(scope="module")
-def make_foreign():
-    """Returns a function that writes a SavedModel with the signatures of an export."""
-    import tensorflow as tf
-
-    def make(version, translate, at_start=None):
-        with tf.Graph().as_default(), tf.compat.v1.Session() as session:
-            text = tf.compat.v1.placeholder(tf.string, [None], "text")
-            rows = tf.shape(text)[:1]
-            outputs = {
-                "translation": translate(text)[:, None],
-                "score": tf.fill(tf.concat([rows, [1]], 0), -1.0),
-                "truncated": tf.fill(tf.concat([rows, [1]], 0), False),
-            }
-            flat = {name: value[:, 0] for name, value in outputs.items()}
-            build = tf.compat.v1.saved_model.build_signature_def
-            info = tf.compat.v1.saved_model.build_tensor_info
-            signatures = {
-                name: build(
-                    {"text": info(text)},
-                    {key: info(value) for key, value in values.items()},
-                    "tensorflow/serving/predict",
-                )
-                for name, values in (("n_best", outputs), ("serving_default", flat))
-            }
-            builder = tf.compat.v1.saved_model.Builder(str(version))
-            builder.add_meta_graph_and_variables(
-                session, ["serve"], signatures, main_op=at_start and at_start()
-            )
-            builder.save()
-        return version
-
-    return make
+from keras_seq.text.protobuf import field
 
 
 def copied(text):
@@ -110,26 +79,24 @@ FOREIGN = {
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize("operation", FOREIGN)
-def test_graph_with_a_disallowed_operation_is_rejected(make_foreign, tmp_path, operation):
-    version = make_foreign(tmp_path / "1", FOREIGN[operation](str(tmp_path / "victim")))
+def test_graph_with_a_disallowed_operation_is_rejected(tmp_path, operation):
+    version = save_foreign(tmp_path / "1", FOREIGN[operation](str(tmp_path / "victim")))
     with pytest.raises(InputError, match=f"never exports: '{operation}'; .* use --trust if you"):
         SavedModelTranslator(version)
     assert not (tmp_path / "victim").exists()
 
 
-def test_disallowed_operation_in_a_nested_function_is_found(make_foreign, tmp_path):
-    version = make_foreign(tmp_path / "1", writes_in_functions(str(tmp_path / "victim")))
+def test_disallowed_operation_in_a_nested_function_is_found(tmp_path):
+    version = save_foreign(tmp_path / "1", writes_in_functions(str(tmp_path / "victim")))
     with pytest.raises(InputError, match="WriteFile"):
         check_trusted(version)
 
 
-def test_untrusted_model_runs_no_code_without_the_trust_option(
-    make_foreign, tmp_path, keras_seq_command
-):
+def test_untrusted_model_runs_no_code_without_the_trust_option(tmp_path, keras_seq_command):
     import tensorflow as tf
 
     victim = tmp_path / "victim"
-    version = make_foreign(
+    version = save_foreign(
         tmp_path / "1",
         copied,
         at_start=lambda: tf.raw_ops.WriteFile(filename=str(victim), contents="PWNED"),
@@ -144,19 +111,19 @@ def test_untrusted_model_runs_no_code_without_the_trust_option(
     assert victim.read_text() == "PWNED"
 
 
-def test_server_rejects_an_untrusted_model_at_start_and_while_watching(make_foreign, tmp_path):
+def test_server_rejects_an_untrusted_model_at_start_and_while_watching(tmp_path):
     import asyncio
 
     from keras_seq.serving.http.watcher import ModelWatcher
 
     victim = str(tmp_path / "victim")
     base = tmp_path / "served"
-    make_foreign(base / "2", writes(victim))
+    save_foreign(base / "2", writes(victim))
     notices = []
     watcher = ModelWatcher(base, notices.append)
     with pytest.raises(InputError, match="WriteFile"):
         watcher.start(2, base / "2")
-    make_foreign(base / "1", copied)
+    save_foreign(base / "1", copied)
     watcher.start(1, base / "1")
     asyncio.run(watcher.check())
     assert watcher.current.version == 1
@@ -193,17 +160,6 @@ def test_operations_equal_those_read_by_tensorflow(tiny_export):
 @pytest.fixture
 def export_copy(tiny_export, tmp_path):
     return shutil.copytree(tiny_export / "1", tmp_path / "copy" / "1")
-
-
-def changed(version, change):
-    """Applies `change` to the meta graph in the file of a SavedModel."""
-    from tensorflow.core.protobuf import saved_model_pb2
-
-    model = saved_model_pb2.SavedModel()
-    path = version / "saved_model.pb"
-    model.ParseFromString(path.read_bytes())
-    change(model.meta_graphs[0])
-    path.write_bytes(model.SerializeToString())
 
 
 def restoring_node(meta_graph):
@@ -273,7 +229,7 @@ def name_a_gradient(meta_graph):
 )
 def test_restore_operation_outside_of_restoring_is_rejected(export_copy, change):
     check_trusted(export_copy)
-    changed(export_copy, change)
+    change_graph(export_copy, change)
     with pytest.raises(InputError, match="reads variables outside of its restore operation"):
         check_trusted(export_copy)
 
@@ -338,3 +294,32 @@ def test_trust_option_is_rejected_for_a_run_directory(tiny_run, keras_seq_comman
     found = keras_seq_command("translate", tiny_run, "a dog", "--trust")
     assert found.code == 2
     assert "expected a SavedModel, received a run" in found.err
+
+
+@pytest.mark.parametrize(
+    ("inner", "numbers", "words"),
+    [
+        (b"\x12\x00", (), "contains several graphs, expected one"),
+        (b"\x0a\x00", (2,), "more than 50,000 fields"),
+        (b"\x0a\x00", (2, 2), "more than 50,000 fields"),
+        (b"\x1a\x00", (2, 1), "more than 50,000 fields"),
+        (b"\x12\x00", (2, 1, 5), "more than 50,000 fields"),
+    ],
+    ids=["graphs", "nodes", "functions", "inputs", "attributes"],
+)
+def test_file_of_tiny_fields_is_rejected_in_little_memory(
+    tmp_path, monkeypatch, inner, numbers, words
+):
+    # The real limit is 4 million fields.
+    monkeypatch.setattr(wire, "_MAX_FIELDS", 50_000)
+    content = inner * 100_000
+    for number in reversed(numbers):
+        content = field(number, content)
+    (tmp_path / "saved_model.pb").write_bytes(field(2, content) if numbers else content)
+    tracemalloc.start()
+    try:
+        with pytest.raises(InputError, match=words):
+            check_trusted(tmp_path)
+        assert tracemalloc.get_traced_memory()[1] < 6 << 20
+    finally:
+        tracemalloc.stop()

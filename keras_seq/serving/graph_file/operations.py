@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from keras_seq.serving.graph_file import wire
-from keras_seq.serving.graph_file.wire import entries, text, values
+from keras_seq.serving.graph_file.calls import Body, expanded_nodes
+from keras_seq.serving.graph_file.sizes import check_sizes
+from keras_seq.serving.graph_file.wire import Message
 from keras_seq.storage import check_tree
 from keras_seq.text import InputError
-from keras_seq.text.protobuf import read_fields
 
 # A SavedModel is a program. These operations read and write no files (except `RestoreV2`, which
 # reads the variables while the model is loaded), run no Python, open no connection and start no
-# process. An endless loop or an enormous tensor remains possible.
+# process. An endless loop reaches the time limit of a run. An enormous tensor remains possible.
 
 # Operations of tensorflow-text. Stock TensorFlow Serving contains all these operations.
 SENTENCEPIECE = frozenset(
@@ -48,6 +49,9 @@ ALLOWED = TEXT | frozenset(_TENSORFLOW.split())
 
 # Alternative graph files, which TensorFlow may read instead of `saved_model.pb`.
 _OTHER_FORMS = ("saved_model.cpb", "saved_model.pbtxt")
+# Maximum ratio of the nodes after all calls of functions are expanded. It is 3 in exported graphs,
+# because each signature calls the search.
+_MAX_EXPANSION = 20
 # Maximum nesting depth of functions in the attributes of functions.
 _MAX_DEPTH = 8
 _ADVICE = "a SavedModel is a program: use --trust if you know who made it"
@@ -55,43 +59,41 @@ _ADVICE = "a SavedModel is a program: use --trust if you know who made it"
 
 def operations(version: Path) -> set[str]:
     """Returns the names of all operations of a SavedModel, including those inside its functions."""
-    graphs = wire.meta_graphs(version)
-    try:
-        return {
-            node.op
-            for meta_graph in graphs
-            for graph in values(meta_graph, 2)
-            for nodes in (_nodes(graph, 1), *(_nodes(body, 3) for body in _functions(graph)))
-            for node in nodes
-        }
-    except wire.DAMAGE:
-        raise wire.damaged(version) from None
+    meta_graph = wire.meta_graph(version)
+    with wire.reading(version):
+        return _operations(meta_graph)
 
 
 def check_trusted(version: Path) -> None:
     """Raises InputError if a SavedModel, once loaded, could do more than compute outputs.
 
     The check reads the graph file without loading the model. It also rejects links and pipes among
-    the files, graph files that it cannot check, and reads outside of the restore operation.
+    the files, graph files that it cannot check, reads outside of the restore operation, and
+    constants and variables that are larger than their files or the free memory.
     """
     check_tree(version.resolve())
     for name in _OTHER_FORMS:
         if (version / name).exists():
             raise InputError(f"{version / name}: cannot be checked; {_ADVICE}")
-    if foreign := sorted(operations(version) - ALLOWED):
-        names = ", ".join(name[:60] for name in foreign[:4])
-        more = f" and {len(foreign) - 4} more" if len(foreign) > 4 else ""
-        raise InputError(
-            f"{version}: contains operations that keras-seq never exports: {names!a}{more}; "
-            f"{_ADVICE}"
-        )
-    graphs = wire.meta_graphs(version)
-    try:
-        reads_files = any(map(_restores_elsewhere, graphs))
-    except wire.DAMAGE:
-        raise wire.damaged(version) from None
-    if reads_files:
-        raise InputError(f"{version}: reads variables outside of its restore operation; {_ADVICE}")
+    meta_graph = wire.meta_graph(version)
+    with wire.reading(version):
+        foreign = sorted(_operations(meta_graph) - ALLOWED)
+        if foreign:
+            names = ", ".join(name[:60] for name in foreign[:4])
+            more = f" and {len(foreign) - 4} more" if len(foreign) > 4 else ""
+            raise InputError(
+                f"{version}: contains operations that keras-seq never exports: {names!a}{more}; "
+                f"{_ADVICE}"
+            )
+        if _restores_elsewhere(meta_graph):
+            raise InputError(
+                f"{version}: reads variables outside of its restore operation; {_ADVICE}"
+            )
+        if _calls_too_often(meta_graph):
+            raise InputError(
+                f"{version}: functions call themselves or expand to a far larger graph; {_ADVICE}"
+            )
+        check_sizes(version, meta_graph)
 
 
 class _Node(NamedTuple):
@@ -103,20 +105,46 @@ class _Node(NamedTuple):
     called: list[str]
 
 
-def _restores_elsewhere(meta_graph: Any) -> bool:
+def _operations(meta_graph: Message) -> set[str]:
+    graph = meta_graph.only(2)
+    inner = (node.op for function in _functions(graph) for node in _nodes(function, 3))
+    return {node.op for node in _nodes(graph, 1)}.union(inner)
+
+
+def _calls_too_often(meta_graph: Message) -> bool:
+    graph = meta_graph.only(2)
+    functions: dict[str, Body] = {}
+    for function in _functions(graph):
+        name = _function_name(function)
+        if name in functions:
+            raise ValueError("two functions of one name")
+        functions[name] = _body(_nodes(function, 3))
+    outer = _body(_nodes(graph, 1))
+    num_nodes = outer.num_nodes + sum(body.num_nodes for body in functions.values())
+    return expanded_nodes(outer, functions) > _MAX_EXPANSION * num_nodes
+
+
+def _body(nodes: Iterator[_Node]) -> Body:
+    num_nodes, called = 0, []
+    for node in nodes:
+        num_nodes += 1
+        called += node.called
+    return Body(num_nodes, called)
+
+
+def _restores_elsewhere(meta_graph: Message) -> bool:
     """Returns True if `RestoreV2` could do anything but load the variables.
 
     `RestoreV2` must be in a function that takes the file name as an argument. Only the restore node
     of the saver may call the function, with the file name that the loader passes. No other node may
     use the restore node.
     """
-    (graph,), savers = values(meta_graph, 2), list(values(meta_graph, 3))
-    # Reject several savers, because TensorFlow merges their fields. Reject custom gradients,
-    # because a graph could call the gradient of a function instead of the function.
-    if len(savers) > 1 or any(True for library in values(graph, 2) for _ in values(library, 2)):
+    graph, saver = meta_graph.only(2), meta_graph.only(3)
+    # Reject custom gradients, because a graph could call the gradient of a function instead of the
+    # function.
+    if any(True for library in graph.values(2) for _ in library.values(2)):
         return True
-    saver = dict(read_fields(savers[0])) if savers else {}
-    restore_node, filename = (node_name(text(saver.get(key, b""))) for key in (3, 1))
+    restore_node, filename = (node_name(saver.only(key).text()) for key in (3, 1))
     readers: set[str] = set()
     inner: list[_Node] = []
     for function in _functions(graph):
@@ -131,9 +159,9 @@ def _restores_elsewhere(meta_graph: Any) -> bool:
     others = [node for node in outer if node.name != restore_node]
     used = {node_name(tensor) for node in outer for tensor in node.inputs}
     used |= {
-        node_name(text(dict(read_fields(output)).get(1, b"")))
-        for _, signature in entries(meta_graph, 5)
-        for _, output in entries(signature, 2)
+        node_name(output.only(1).text())
+        for _, signature in meta_graph.entries(5)
+        for _, output in signature.entries(2)
     }
     if readers.intersection(name for node in (*others, *inner) for name in node.called):
         return True
@@ -151,45 +179,43 @@ def node_name(tensor: str) -> str:
     return tensor.removeprefix("^").split(":")[0]
 
 
-def _functions(graph: Any) -> Iterator[Any]:
-    return (function for library in values(graph, 2) for function in values(library, 1))
+def _functions(graph: Message) -> Iterator[Message]:
+    return (function for library in graph.values(2) for function in library.values(1))
 
 
-def _function_name(function: Any) -> str:
-    (signature,) = values(function, 1)
-    return text(dict(read_fields(signature))[1])
+def _function_name(function: Message) -> str:
+    return function.only(1).only(1).text()
 
 
-def _arguments(function: Any) -> set[str]:
-    (signature,) = values(function, 1)
-    return {text(dict(read_fields(argument))[1]) for argument in values(signature, 2)}
+def _arguments(function: Message) -> set[str]:
+    return {argument.only(1).text() for argument in function.only(1).values(2)}
 
 
-def _nodes(message: Any, number: int) -> Iterator[_Node]:
-    for node in values(message, number):
+def _nodes(message: Message, number: int) -> Iterator[_Node]:
+    for node in message.values(number):
         name = op = ""
         inputs: list[str] = []
         called: list[str] = []
-        for field, value in read_fields(node):
+        for field, value in node.fields():
             if field == 1:
-                name = text(value)
+                name = value.text()
             elif field == 2:
-                op = text(value)
+                op = value.text()
             elif field == 3:
-                inputs.append(text(value))
+                inputs.append(value.text())
             elif field == 5:
                 called += _called(value)
         yield _Node(op, name, inputs, called)
 
 
-def _called(attribute: Any, depth: int = 0) -> Iterator[str]:
+def _called(attribute: Message, depth: int = 0) -> Iterator[str]:
     """Yields the names of the functions in an attribute of a node, including nested functions."""
     if depth > _MAX_DEPTH:
         raise ValueError("functions nested too deep")
-    for entry in values(attribute, 2):
-        functions = list(values(entry, 10))
-        functions += [function for items in values(entry, 1) for function in values(items, 9)]
+    for entry in attribute.values(2):
+        functions = list(entry.values(10))
+        functions += [function for items in entry.values(1) for function in items.values(9)]
         for function in functions:
-            yield text(dict(read_fields(function))[1])
-            for inner in values(function, 2):
+            yield function.only(1).text()
+            for inner in function.values(2):
                 yield from _called(inner, depth + 1)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from keras_seq.serving.graph_file import wire
-from keras_seq.text.protobuf import read_fields
+from keras_seq.serving.graph_file.wire import Message
 
 # Type names by number in the enumeration `DataType` of tensorflow/core/framework/types.proto.
 _DTYPES = dict(
@@ -34,35 +34,37 @@ class Signature(NamedTuple):
     outputs: dict[str, TensorInfo]
 
 
+def dtype_name(number: int) -> str:
+    """Returns the name of a `DataType`, or `"DT_INVALID"` for a type that no export uses."""
+    return f"DT_{_DTYPES.get(number, 'INVALID')}"
+
+
 def read_signatures(version: Path) -> dict[str, Signature]:
     """Returns the signatures of a SavedModel by name, or raises InputError for a damaged file.
 
     The field numbers are those of tensorflow/core/protobuf/meta_graph.proto.
     """
-    graphs = wire.meta_graphs(version)
-    try:
+    graph = wire.meta_graph(version)
+    with wire.reading(version):
         return {
             name: Signature(_tensors(definition, 1), _tensors(definition, 2))
-            for graph in graphs
-            for name, definition in wire.entries(graph, 5)
+            for name, definition in graph.entries(5)
         }
-    except wire.DAMAGE:
-        raise wire.damaged(version) from None
 
 
-def _tensors(definition: memoryview, number: int) -> dict[str, TensorInfo]:
+def _tensors(definition: Message, number: int) -> dict[str, TensorInfo]:
     tensors = {}
-    for name, info in wire.entries(definition, number):
-        fields = dict(read_fields(info))
-        dtype = _DTYPES.get(fields.get(2, 0), "INVALID")
-        shape = _shape(fields.get(3, b""))
-        tensors[name] = TensorInfo(f"DT_{dtype}", shape, wire.text(fields.get(1, b"")))
+    for name, info in definition.entries(number):
+        fields = info.last()
+        shape = _shape(info.only(3))
+        tensor = fields[1].text() if 1 in fields else ""
+        tensors[name] = TensorInfo(dtype_name(fields.get(2, 0)), shape, tensor)
     return tensors
 
 
-def _shape(message: Any) -> tuple[int | None, ...] | None:
-    if any(wire.values(message, 3)):
+def _shape(message: Message) -> tuple[int | None, ...] | None:
+    if any(message.values(3)):
         return None
-    sizes = [dict(read_fields(axis)).get(1, 0) for axis in wire.values(message, 2)]
+    sizes = [axis.last().get(1, 0) for axis in message.values(2)]
     # An unknown size is -1, which protobuf stores as a large unsigned 64-bit integer.
     return tuple(size if size < 1 << 63 else None for size in sizes)

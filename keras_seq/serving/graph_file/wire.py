@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,43 +12,113 @@ from keras_seq.text import InputError
 from keras_seq.text.protobuf import read_fields
 
 FILE = "saved_model.pb"
-# Maximum bytes of a graph file. Exported graphs take 1 to 2 MB; the weights are in other files.
+# Maximum bytes of a graph file. Exported graphs take 1 to 2 MB, besides their vocabularies, of
+# which each may take 64 MB. The weights are in other files.
 _MAX_BYTES = 1 << 28
+# Maximum number of fields that are read from a graph file. Exported graphs have up to 200,000. A
+# field takes two bytes of the file, but up to a hundred in memory.
+_MAX_FIELDS = 4_000_000
 # Exceptions that the parser may raise for a damaged message.
-DAMAGE = (ValueError, IndexError, KeyError, TypeError, AttributeError)
+_DAMAGE = (ValueError, IndexError, KeyError, TypeError, AttributeError)
 
 
-def meta_graphs(version: Path) -> list[memoryview]:
-    """Returns the serialized `MetaGraphDef` messages of a SavedModel, or raises InputError.
+class _TooManyFieldsError(Exception):
+    """A file has more fields than a graph needs."""
+
+
+class _Budget:
+    """The number of fields that may still be read from a file."""
+
+    def __init__(self, fields: int) -> None:
+        self._left = fields
+
+    def spend(self) -> None:
+        """Counts one field."""
+        self._left -= 1
+        if self._left < 0:
+            raise _TooManyFieldsError
+
+
+class Message:
+    """A serialized message or text. The messages of a file share a budget of fields.
+
+    Damaged messages raise ValueError, IndexError or AttributeError, as a number has no fields;
+    `reading` turns these into InputError.
+    """
+
+    __slots__ = ("_budget", "_content")
+
+    def __init__(self, content: memoryview, budget: _Budget) -> None:
+        self._content = content
+        self._budget = budget
+
+    @property
+    def num_bytes(self) -> int:
+        """Size of the serialized message."""
+        return len(self._content)
+
+    def fields(self) -> Iterator[tuple[int, Any]]:
+        """Yields `(field number, value)`. A value is a number or a `Message`."""
+        for number, value in read_fields(self._content):
+            self._budget.spend()
+            yield number, value if isinstance(value, int) else Message(value, self._budget)
+
+    def values(self, number: int) -> Iterator[Any]:
+        """Yields the values of the field `number` in the order of the message."""
+        return (value for field, value in self.fields() if field == number)
+
+    def last(self) -> dict[int, Any]:
+        """Returns the last value of each field."""
+        return dict(self.fields())
+
+    def only(self, number: int) -> Any:
+        """Returns the value of the field `number`, or an empty message if it is missing.
+
+        Raises ValueError for several values, because other readers merge them.
+        """
+        found = self.values(number)
+        value = next(found, None)
+        if next(found, None) is not None:
+            raise ValueError("several values of one field")
+        return Message(memoryview(b""), self._budget) if value is None else value
+
+    def entries(self, number: int) -> Iterator[tuple[str, Message]]:
+        """Yields the keys and values of a field that maps strings to messages."""
+        for entry in self.values(number):
+            key = entry.last()[1].text()
+            yield key, entry.only(2)
+
+    def text(self) -> str:
+        """Decodes the content as UTF-8."""
+        return bytes(self._content).decode()
+
+
+def meta_graph(version: Path) -> Message:
+    """Returns the only `MetaGraphDef` of a SavedModel, or raises InputError.
 
     The field numbers are those of tensorflow/core/protobuf/saved_model.proto.
     """
     content = memoryview(read_file(version / FILE, _MAX_BYTES))
+    with reading(version):
+        graphs = Message(content, _Budget(_MAX_FIELDS)).values(2)
+        graph: Message | None = next(graphs, None)
+        if graph is None:
+            raise ValueError("no graph")
+        if next(graphs, None) is not None:
+            raise InputError(f"{version / FILE}: contains several graphs, expected one")
+        return graph
+
+
+@contextlib.contextmanager
+def reading(version: Path) -> Iterator[None]:
+    """Raises InputError if the graph file turns out to be damaged or too large."""
     try:
-        return list(values(content, 2))
-    except DAMAGE:
-        raise damaged(version) from None
-
-
-def damaged(version: Path) -> InputError:
-    """Returns the error for a file that is not a SavedModel."""
-    return InputError(f"{version / FILE}: damaged: not the graph of a SavedModel")
-
-
-def entries(message: memoryview, number: int) -> Iterator[tuple[str, memoryview]]:
-    """Yields the keys and values of a field that maps strings to messages."""
-    for entry in values(message, number):
-        fields = dict(read_fields(entry))
-        yield text(fields[1]), fields.get(2, memoryview(b""))
-
-
-def text(value: Any) -> str:
-    """Decodes a string field, or raises TypeError if the field is a number."""
-    if isinstance(value, int):
-        raise TypeError("a number, expected text")
-    return bytes(value).decode()
-
-
-def values(message: Any, number: int) -> Iterator[Any]:
-    """Yields the values of the field `number` in the order of the message."""
-    return (value for field, value in read_fields(message) if field == number)
+        yield
+    except InputError:
+        raise
+    except _TooManyFieldsError:
+        raise InputError(
+            f"{version / FILE}: more than {_MAX_FIELDS:,} fields, which no graph needs"
+        ) from None
+    except _DAMAGE:
+        raise InputError(f"{version / FILE}: damaged: not the graph of a SavedModel") from None

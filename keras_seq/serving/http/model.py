@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import queue
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -14,8 +15,9 @@ import tensorflow as tf
 from tensorflow.core.framework import types_pb2
 
 from keras_seq.operating_system import usable_cores
+from keras_seq.serving.graph_file import time_limit
 from keras_seq.serving.graph_file.operations import check_trusted
-from keras_seq.serving.graph_file.signatures import Signature, TensorInfo
+from keras_seq.serving.graph_file.signatures import Signature, TensorInfo, read_signatures
 from keras_seq.serving.http.errors import RequestError
 from keras_seq.serving.http.tensors import NUMPY_TYPES
 from keras_seq.serving.http.text_libraries import TEXT_LIBRARIES, text_library
@@ -25,6 +27,10 @@ from keras_seq.text import InputError
 # Maximum length of a quoted TensorFlow error. The end of a long message only names graph nodes.
 _MAX_MESSAGE = 300
 
+# HTTP status of a run that reaches its time limit, as in TensorFlow Serving.
+_TOO_SLOW = 504
+# Maximum number of values of an input in the warm-up.
+_MAX_ROW_VALUES = 1 << 22
 # Types and ranks of the inputs of a model that takes recordings.
 _SOUNDS = {"samples": ("DT_FLOAT", 2), "lengths": ("DT_INT32", 1)}
 # Inputs of a model that takes two strings a row.
@@ -51,28 +57,26 @@ class LoadedModel:
 
     def __init__(self, path: Path, version: int, threads: int = 1, *, trust: bool = False) -> None:
         if not trust:
-            try:
-                check_trusted(path)
-            except InputError as error:
-                # Remove the directory from the message, because the caller adds the directory.
-                message = str(error).removeprefix(f"{path}: ").removeprefix(f"{path}/")
-                raise ModelError(message) from None
+            _check_file(path)
         for name in TEXT_LIBRARIES:
             tf.load_op_library(text_library(name))
         self.version = version
         # Samples per second of a model that takes recordings, if its export says so.
         self.sample_rate = _sample_rate(path)
         self.languages = recorded_languages(path)
+        self._trust = trust
         self._users = 0
         self._retired = False
         graph = tf.Graph()
         cores = max(1, usable_cores() // threads)
         config = tf.compat.v1.ConfigProto(intra_op_parallelism_threads=cores)
+        if not trust:
+            config.operation_timeout_in_ms = 1000 * time_limit.seconds_for(0)
         # Give each run its own thread pool, because runs in a shared pool wait for one another.
         self._pools: queue.SimpleQueue[Any] = queue.SimpleQueue()
         for number in range(threads):
             config.session_inter_op_thread_pool.add(num_threads=1)
-            self._pools.put(tf.compat.v1.RunOptions(inter_op_thread_pool=number))
+            self._pools.put(number)
         self._session: Any = tf.compat.v1.Session(graph=graph, config=config)
         try:
             with graph.as_default(), _without_deprecations():
@@ -85,7 +89,8 @@ class LoadedModel:
                 for name in definitions
                 if definitions[name].inputs
             }
-            self._check()
+            _check_signatures(self.signatures)
+            self._check_dtypes(graph)
             # `make_callable` resolves the names of inputs and outputs once, not in each run.
             self._functions = {
                 name: self._session.make_callable(
@@ -95,21 +100,26 @@ class LoadedModel:
                 )
                 for name, signature in self.signatures.items()
             }
-            # Run each signature once, because TensorFlow optimizes its graph in the first run.
-            for name, signature in self.signatures.items():
-                inputs = {key: _one_row(info) for key, info in signature.inputs.items()}
-                try:
-                    self.run(name, inputs)
-                except RequestError:
-                    # Other signatures may refuse so small an input, such as a piece of a stream.
-                    if name == "serving_default":
-                        raise
+            self._warm_up()
         # TensorFlow raises exceptions of many types for a damaged model.
         except Exception as error:
             self._session.close()
             if isinstance(error, ModelError):
                 raise
+            if isinstance(error, tf.errors.DeadlineExceededError):
+                raise ModelError(time_limit.ERROR.format(time_limit.seconds_for(0))) from None
             raise ModelError(f"not a SavedModel that can be served: {_line(error)}") from None
+
+    def _warm_up(self) -> None:
+        """Runs each signature once, because TensorFlow optimizes its graph in the first run."""
+        for name, signature in self.signatures.items():
+            inputs = {key: _one_row(info) for key, info in signature.inputs.items()}
+            try:
+                self.run(name, inputs)
+            except RequestError as error:
+                # Other signatures may refuse so small an input, such as a piece of a stream.
+                if name == "serving_default" or error.code == _TOO_SLOW:
+                    raise
 
     def run(self, name: str, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Runs a signature on arrays with a leading batch axis. The method is thread-safe.
@@ -118,9 +128,12 @@ class LoadedModel:
         the inputs.
         """
         feeds = [inputs[key] for key in self.signatures[name].inputs]
+        rows = len(feeds[0]) if feeds[0].ndim else 1
+        seconds = 0 if self._trust else time_limit.seconds_for(rows)
         pool = self._pools.get()
+        options = tf.compat.v1.RunOptions(inter_op_thread_pool=pool, timeout_in_ms=1000 * seconds)
         try:
-            outputs = self._functions[name](*feeds, options=pool)
+            outputs = self._functions[name](*feeds, options=options)
         except (
             tf.errors.InvalidArgumentError,
             tf.errors.OutOfRangeError,
@@ -128,6 +141,9 @@ class LoadedModel:
             tf.errors.UnimplementedError,
         ) as error:
             raise RequestError(f"the model rejects this input: {_line(error)}") from None
+        except tf.errors.DeadlineExceededError:
+            message = f"the model {time_limit.ERROR.format(seconds)}"
+            raise RequestError(message, _TOO_SLOW) from None
         except tf.errors.ResourceExhaustedError:
             raise RequestError("out of memory: send fewer or shorter rows", 429) from None
         finally:
@@ -170,23 +186,58 @@ class LoadedModel:
             self._session.close()
             self._session = None
 
-    def _check(self) -> None:
-        names = ", ".join(sorted(self.signatures)) or "none"
-        signature = self.signatures.get("serving_default")
-        if signature is None:
-            raise ModelError(f"no signature serving_default; its signatures: {names}")
-        ranks = {k: (v.dtype, len(v.shape or ())) for k, v in signature.inputs.items()}
-        if ranks == _SOUNDS:
-            return
-        has_two = set(signature.inputs) in _TEXTS
-        for name, info in signature.inputs.items():
-            is_text = info.dtype == "DT_STRING" and info.shape == (None,)
-            if not is_text or (len(signature.inputs) > 1 and not has_two):
-                raise ModelError(
-                    "serving_default must take one input, text of shape [?], text and features, "
-                    "text and target_language, or samples and lengths; "
-                    f"it takes {name}: {info.dtype} {info.shape}"
+    def _check_dtypes(self, graph: Any) -> None:
+        """Raises ModelError if a tensor of the graph has another type than in a signature."""
+        for signature in self.signatures.values():
+            for name, info in (*signature.inputs.items(), *signature.outputs.items()):
+                found = types_pb2.DataType.Name(
+                    graph.get_tensor_by_name(info.name).dtype.base_dtype.as_datatype_enum
                 )
+                if found != info.dtype:
+                    raise ModelError(
+                        f"damaged: tensor {name[:60]!a} is {found}, expected {info.dtype}"
+                    )
+
+
+def _check_file(path: Path) -> None:
+    """Checks the graph and the signatures in the file of a SavedModel before it is loaded."""
+    try:
+        check_trusted(path)
+        signatures = read_signatures(path)
+    except InputError as error:
+        # Remove the directory from the message, because the caller adds the directory.
+        message = str(error).removeprefix(f"{path}: ").removeprefix(f"{path}/")
+        raise ModelError(message) from None
+    signatures = {name: value for name, value in signatures.items() if value.inputs}
+    _check_signatures(signatures)
+    for signature in signatures.values():
+        for name, info in signature.inputs.items():
+            # The warm-up makes a row of each input.
+            if math.prod(size or 1 for size in info.shape or ()) > _MAX_ROW_VALUES:
+                raise ModelError(
+                    f"input {name[:60]!a} has the shape {str(info.shape)[:60]}, expected at most "
+                    f"{_MAX_ROW_VALUES:,} values a row"
+                )
+
+
+def _check_signatures(signatures: Mapping[str, Signature]) -> None:
+    """Raises ModelError if `serving_default` takes neither text nor recordings."""
+    names = ascii(", ".join(sorted(signatures))[:_MAX_MESSAGE])[1:-1] or "none"
+    signature = signatures.get("serving_default")
+    if signature is None:
+        raise ModelError(f"no signature serving_default; its signatures: {names}")
+    ranks = {k: (v.dtype, len(v.shape or ())) for k, v in signature.inputs.items()}
+    if ranks == _SOUNDS:
+        return
+    has_two = set(signature.inputs) in _TEXTS
+    for name, info in signature.inputs.items():
+        is_text = info.dtype == "DT_STRING" and info.shape == (None,)
+        if not is_text or (len(signature.inputs) > 1 and not has_two):
+            raise ModelError(
+                "serving_default must take one input, text of shape [?], text and features, "
+                "text and target_language, or samples and lengths; "
+                f"it takes {name[:60]!a}: {info.dtype} {str(info.shape)[:60]}"
+            )
 
 
 def _sample_rate(path: Path) -> int | None:

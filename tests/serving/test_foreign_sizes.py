@@ -1,0 +1,142 @@
+"""A small SavedModel of someone else cannot declare tensors that are larger than its files."""
+
+import os
+import shutil
+
+import numpy as np
+import pytest
+from foreign_model import change_graph, save_foreign
+
+from keras_seq.serving.graph_file.operations import check_trusted
+from keras_seq.text import InputError
+
+
+def node_with(meta_graph, op):
+    """Adds a node to a new function of the graph, which no other node calls."""
+    function = meta_graph.graph_def.library.function.add()
+    function.signature.name = f"more_{len(meta_graph.graph_def.library.function)}"
+    node = function.node_def.add()
+    node.name, node.op = "more", op
+    return node
+
+
+def add_constant(meta_graph, shape, dtype, **values):
+    tensor = node_with(meta_graph, "Const").attr["value"].tensor
+    fill(tensor, shape, dtype, **values)
+
+
+def fill(tensor, shape, dtype, **values):
+    tensor.dtype = dtype
+    for size in shape:
+        tensor.tensor_shape.dim.add(size=size)
+    for name, value in values.items():
+        getattr(tensor, name).extend(value)
+
+
+def in_the_graph(meta_graph):
+    node = meta_graph.graph_def.node.add()
+    node.name, node.op = "more", "Const"
+    fill(node.attr["value"].tensor, [30_000, 30_000], 1, float_val=[1.0])
+
+
+def in_a_function(meta_graph):
+    add_constant(meta_graph, [30_000, 30_000], 1, float_val=[1.0])
+
+
+def of_strings(meta_graph):
+    add_constant(meta_graph, [1 << 27], 7, string_val=[b"a"])
+
+
+def in_a_list(meta_graph):
+    node = node_with(meta_graph, "IdentityN")
+    fill(node.attr["any"].list.tensor.add(), [1 << 40], 10, bool_val=[True])
+
+
+def in_an_argument_of_a_function(meta_graph):
+    node = node_with(meta_graph, "PartitionedCall")
+    fill(node.attr["f"].func.attr["value"].tensor, [1 << 40], 10, bool_val=[True])
+
+
+def in_many_constants(meta_graph):
+    for _ in range(70):
+        add_constant(meta_graph, [1 << 18], 1, float_val=[1.0])
+
+
+def of_254_axes(meta_graph):
+    add_constant(meta_graph, [1 << 62] * 254, 1, float_val=[1.0])
+
+
+@pytest.fixture
+def version(tmp_path):
+    return save_foreign(tmp_path / "1", lambda text: text)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        in_the_graph,
+        in_a_function,
+        of_strings,
+        in_a_list,
+        in_an_argument_of_a_function,
+        in_many_constants,
+        of_254_axes,
+    ],
+)
+def test_constants_far_larger_than_the_file_are_rejected(version, change):
+    check_trusted(version)
+    change_graph(version, change)
+    with pytest.raises(InputError, match="its constants take .* [GM]B, far more than the graph"):
+        check_trusted(version)
+
+
+def test_honest_constants_are_accepted(version):
+    """A large constant in full, a mask of equal values, and many empty strings."""
+
+    def change(meta_graph):
+        array = np.zeros([500, 5000], np.float32).tobytes()
+        add_constant(meta_graph, [500, 5000], 1)
+        library = meta_graph.graph_def.library
+        library.function[-1].node_def[0].attr["value"].tensor.tensor_content = array
+        add_constant(meta_graph, [2048, 2048], 1, float_val=[1.0])
+        add_constant(meta_graph, [100_000], 7, string_val=[b""] * 100_000)
+
+    change_graph(version, change)
+    check_trusted(version)
+
+
+def add_variable(meta_graph, shape, dtype=1):
+    node = node_with(meta_graph, "VarHandleOp")
+    node.attr["dtype"].type = dtype
+    for size in shape:
+        node.attr["shape"].shape.dim.add(size=size)
+
+
+def test_variables_larger_than_their_files_are_rejected(tiny_export, tmp_path):
+    version = shutil.copytree(tiny_export / "1", tmp_path / "1")
+    check_trusted(version)
+    change_graph(version, lambda meta_graph: add_variable(meta_graph, [1000, 1000]))
+    with pytest.raises(InputError, match=r"its variables take \d\.\d MB, but their files contain"):
+        check_trusted(version)
+
+
+def test_tensor_of_too_many_axes_is_rejected(version):
+    change_graph(version, lambda meta_graph: add_variable(meta_graph, [1 << 62] * 255))
+    with pytest.raises(InputError, match="damaged"):
+        check_trusted(version)
+
+
+def test_sparse_file_of_variables_is_rejected(version):
+    path = version / "variables" / "variables.data-00000-of-00001"
+    path.parent.mkdir(exist_ok=True)
+    path.touch()
+    os.truncate(path, 3 << 30)
+    with pytest.raises(InputError, match=f"{path}: a sparse file: it has holes"):
+        check_trusted(version)
+
+
+def test_export_that_does_not_fit_into_the_memory_is_rejected(tiny_export, monkeypatch):
+    check_trusted(tiny_export / "1")
+    monkeypatch.setenv("KERAS_SEQ_MAX_MEMORY", "10K")
+    with pytest.raises(InputError, match=r"needs more than \d\.\d MB of memory, 0.0 MB are free"):
+        check_trusted(tiny_export / "1")
