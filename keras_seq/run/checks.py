@@ -6,10 +6,12 @@ import os
 from pathlib import Path
 
 from keras_seq.operating_system import refusal_to_write
-from keras_seq.run.layout import MARK, WORK
+from keras_seq.run.layout import ANY_MARK, WORK
 from keras_seq.storage import LOCK, TEMPORARY, check_tree, open_regular, reason
 from keras_seq.text import InputError
 
+# More than the first line of settings.
+_MARK_BYTES = 100
 _WORK_PREFIXES = ("vocabulary-", "ids-", TEMPORARY)
 
 
@@ -46,16 +48,16 @@ def _check_writable(directory: Path, path: Path) -> None:
 
 
 def is_run(path: str | os.PathLike[str]) -> bool:
-    """Returns True if a directory is a run, with or without checkpoints.
+    """Returns True if a directory is a run of any format, with or without checkpoints.
 
     Raises InputError if its settings cannot be read: a run on a failing disk is still a run.
     """
-    file, mark = Path(path) / "settings.toml", MARK.encode()
+    file = Path(path) / "settings.toml"
     try:
         if not file.is_file():
             return False
         with open_regular(file) as stream:
-            return stream.read(len(mark)) == mark
+            return ANY_MARK.match(stream.read(_MARK_BYTES).decode("ascii", "replace")) is not None
     except OSError as error:
         raise InputError(f"{file}: {reason(error)}") from None
 

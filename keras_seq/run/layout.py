@@ -21,7 +21,7 @@ from keras_seq.text import InputError
 # The first line of settings.toml marks a directory as a run.
 _FORMAT = 1
 MARK = f"# keras-seq run directory, format {_FORMAT}\n"
-_ANY_MARK = re.compile(r"# keras-seq run directory, format (\d{1,9})\r?\n")
+ANY_MARK = re.compile(r"# keras-seq run directory, format (\d{1,9})\r?\n")
 # Intermediate results of `keras-seq prepare`.
 WORK = ".work"
 # Files are deleted in this order: if interrupted, the run has no checkpoint and is not prepared.
@@ -62,7 +62,7 @@ def refuse_newer(path: Path, what: str, number: Any, known: int) -> None:
 
 def check_mark(path: Path, settings: str) -> None:
     """Raises InputError if the first line of `settings`, read from `path`, has a newer format."""
-    if found := _ANY_MARK.match(settings):
+    if found := ANY_MARK.match(settings):
         refuse_newer(path, "a run directory", int(found[1]), _FORMAT)
 
 

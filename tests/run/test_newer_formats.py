@@ -6,7 +6,7 @@ import pytest
 from run_helpers import save
 
 from keras_seq.preparation.record import FORMAT
-from keras_seq.run import Run
+from keras_seq.run import Run, check_new, is_run
 from keras_seq.run.prepared_data import PREPARED_FORMAT
 from keras_seq.text import InputError
 
@@ -29,6 +29,13 @@ def test_run_of_a_newer_format_is_refused(run, reopened, number, unknown):
     assert str(refused.value) == (
         f"{run.path / 'settings.toml'}: format {number} of a run directory, expected 1: {UPGRADE}"
     )
+
+
+def test_run_of_a_newer_format_is_not_taken_for_another_directory(run):
+    mark(run, "# keras-seq run directory, format 2\n")
+    assert is_run(run.path)
+    with pytest.raises(InputError, match="has a run already"):
+        check_new(run.path)
 
 
 @pytest.mark.parametrize(

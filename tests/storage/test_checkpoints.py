@@ -172,7 +172,7 @@ def test_checkpoint_of_a_newer_format_is_refused_instead_of_skipped(run, reopene
     save(run, 1)
     path = save(run, 2) / "MANIFEST.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 2}))
-    with pytest.raises(InputError, match="format 2 of a newer keras-seq; this one reads up to 1"):
+    with pytest.raises(InputError, match="format 2 of a newer keras-seq, expected 1: upgrade"):
         reopened().load_checkpoint(BOTH)
 
 
