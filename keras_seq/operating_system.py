@@ -14,6 +14,7 @@ import re
 import signal
 import socket
 import sys
+import unicodedata
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +93,16 @@ def sync_directory(directory: Path) -> None:
 def is_read_only(directory: Path) -> bool:
     """Returns True if the file system is known to be mounted for reading only."""
     return hasattr(os, "statvfs") and bool(os.statvfs(directory).f_flag & os.ST_RDONLY)
+
+
+def folded_name(name: str) -> str:
+    """Returns the same text for all names of one file: macOS and Windows ignore their case.
+
+    macOS also ignores the Unicode form of a name.
+    """
+    if os.name != "nt" and sys.platform != "darwin":
+        return name
+    return unicodedata.normalize("NFC", name).lower()
 
 
 def keeps_name(name: str) -> bool:

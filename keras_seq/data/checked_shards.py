@@ -1,5 +1,7 @@
 """Checks of the numbers of a shard, which may come from anywhere."""
 
+import sys
+
 import numpy as np
 
 from keras_seq.text import PAD_ID, InputError
@@ -21,8 +23,17 @@ def check_ids(path: str, ids: np.ndarray, size: int) -> None:
         if low <= PAD_ID or high >= size:
             wrong = low if low <= PAD_ID else high
             raise InputError(
-                f"{path}: the token id {wrong:,}, expected ids from {PAD_ID + 1} up to, not with, "
-                f"{size:,}, the size of the vocabulary; {_ADVICE}"
+                f"{path}: the token id {wrong:,}, expected ids from {PAD_ID + 1} to {size - 1:,}, "
+                f"the largest of the vocabulary; {_ADVICE}"
+            )
+
+
+def check_characters(path: str, points: np.ndarray) -> None:
+    """Raises InputError if a number is not the code point of a character."""
+    for start in range(0, len(points), _BLOCK):
+        if (highest := int(points[start : start + _BLOCK].max())) > sys.maxunicode:
+            raise InputError(
+                f"{path}: the character {highest:,}, expected at most {sys.maxunicode:,}; {_ADVICE}"
             )
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_seq.data.checked_shards import check_ids, check_links, check_weights
+from keras_seq.data.checked_shards import check_characters, check_ids, check_links, check_weights
 from keras_seq.data.corpus_files import map_array, map_offsets, read_index
 from keras_seq.data.layout import INDEX, SHARD_TOKENS, SIDES, WEIGHT, Part, shard_file
 from keras_seq.data.writing import CorpusCounts
@@ -136,7 +136,7 @@ class TokenCorpus:
         max_lengths: tuple[int, int],
         token_features: int | None = None,
     ) -> None:
-        """Checks that a model can be trained with the corpus, which may come from anywhere.
+        """Checks the ids, lengths, links and weights of a corpus, which may come from anywhere.
 
         Reads each file once, as the first epoch does.
 
@@ -179,6 +179,9 @@ class TokenCorpus:
             raise InputError(
                 f"{self.directory}: a pair without {expected} features for each source token"
             )
+        if expected:
+            for number, features in enumerate(self._ids["features"]):
+                check_characters(self._file(number, "features.ids"), features)
 
     def _file(self, shard: int, kind: str) -> str:
         return str(self.directory / shard_file(shard, kind))

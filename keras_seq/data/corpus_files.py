@@ -105,8 +105,8 @@ def read_index(path: Path) -> dict:
     }
 
 
-def _integer(value: object, least: int, most: int = _MAX_COUNT) -> int:
-    if type(value) is not int or not least <= value <= most:
+def _integer(value: object, minimum: int, maximum: int = _MAX_COUNT) -> int:
+    if type(value) is not int or not minimum <= value <= maximum:
         raise ValueError(value)
     return value
 

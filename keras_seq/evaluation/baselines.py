@@ -9,6 +9,7 @@ import numpy as np
 
 from keras_seq.data import TokenCorpus
 from keras_seq.inference.likelihood import Likelihood
+from keras_seq.preparation.prepared_corpora import check_corpus
 from keras_seq.run import Run
 from keras_seq.text import EOS_ID, FIRST_LABEL, INSIDE_ID, word_tokens
 
@@ -18,14 +19,14 @@ _MAX_PAIRS = 200_000
 
 def most_frequent_label(run: Run) -> str:
     """Returns the most frequent label of the training text."""
-    corpus = TokenCorpus.open(run.train_directory)
+    corpus = _training_text(run)
     counts = Counter(int(corpus.target(i)[0]) for i in range(min(len(corpus), _MAX_PAIRS)))
     return run.labels.names[counts.most_common(1)[0][0] - FIRST_LABEL]
 
 
 def most_frequent_text(run: Run) -> str:
     """Returns the most frequent target of the training text."""
-    corpus = TokenCorpus.open(run.train_directory)
+    corpus = _training_text(run)
     counts = Counter(corpus.target(i).tobytes() for i in range(min(len(corpus), _MAX_PAIRS)))
     ids = np.frombuffer(counts.most_common(1)[0][0], np.int32)
     return run.target_tokenizer.decode([ids.tolist()])[0]
@@ -36,7 +37,7 @@ def most_frequent_tags(run: Run, texts: Sequence[str]) -> list[list[str]]:
 
     Words that are not in the training text get the most frequent tag of all.
     """
-    corpus = TokenCorpus.open(run.train_directory)
+    corpus = _training_text(run)
     by_word: dict[bytes, Counter[int]] = {}
     for index in range(min(len(corpus), _MAX_PAIRS)):
         tags = corpus.target(index)
@@ -61,6 +62,12 @@ def most_frequent_tags(run: Run, texts: Sequence[str]) -> list[list[str]]:
     return rows
 
 
+def _training_text(run: Run) -> TokenCorpus:
+    # The run may come from anywhere.
+    check_corpus(run, run.train_directory)
+    return TokenCorpus.open(run.train_directory)
+
+
 def _tokens(corpus: TokenCorpus, index: int) -> np.ndarray:
     """Returns the token ids of a source; or the characters of its tokens, where they have any.
 
@@ -77,7 +84,7 @@ def unigram_likelihoods(run: Run, texts: Sequence[str]) -> list[Likelihood]:
     Every token of the vocabulary counts once more than it occurs, so that none has the share 0.
     Empty texts are left out, unless the training text is packed.
     """
-    corpus = TokenCorpus.open(run.train_directory)
+    corpus = _training_text(run)
     size = run.target_tokenizer.vocabulary_size
     pairs = min(len(corpus), _MAX_PAIRS)
     counts = np.ones(size)

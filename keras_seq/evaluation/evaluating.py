@@ -11,7 +11,6 @@ from keras_seq.evaluation.plugin_values import plugin_values
 from keras_seq.evaluation.text_values import text_values
 from keras_seq.evaluation.values import Evaluation, MetricValue, TestSet
 from keras_seq.inference.predictor import check_pairs
-from keras_seq.preparation.prepared_corpora import check_corpus
 from keras_seq.run import Run
 from keras_seq.run.ensembles import open_ensemble
 from keras_seq.run.models import load_ensemble
@@ -131,16 +130,13 @@ def evaluate_model(
     # A task computes at least one metric of its own.
     computed = own or task.metrics[:1]
     test = TestSet(run, model, sources, references, computed, tokenize, resamples, search)
+    # A copy of a run may lack the training text. A damaged text is an error before the long part.
+    baseline = task.baseline(test) if run.train_directory.exists() else None
     values, outputs, num_truncated = task.evaluate(test)
     if others := [name for name in names if name not in own]:
         values |= plugin_values(outputs or (), references, others, resamples)
     values = {name: values[name] for name in names}
     by_language = _by_language(test, outputs or ()) if run.languages else {}
-    # A copy of a run may lack the training text.
-    baseline = None
-    if run.train_directory.exists():
-        check_corpus(run, run.train_directory)
-        baseline = task.baseline(test)
     step = run.loaded_step or 0
     return Evaluation(step, len(sources), values, outputs, num_truncated, baseline, by_language)
 

@@ -76,6 +76,9 @@ class IdSearch:
         threads = min(threads, -(-len(sources) // settings.batch_size))
         while start < len(sources):
             rows = settings.batch_size
+            if not backend.wants_static_shapes():
+                # A power of two, so that halves of it are the sizes of the other batches.
+                rows = min(rows, 1 << (len(sources) - start - 1).bit_length())
             length = 1 + max(map(len, sources[start : start + rows]))
             width = max(map(len, (prefixes or ())[start : start + rows]), default=0)
             steps = max(int(length * settings.max_length_ratio), width) + settings.max_length_extra
@@ -91,7 +94,7 @@ class IdSearch:
                 rows,
                 threads,
                 f"a search with {settings.hypotheses:,} hypotheses for {length:,} tokens",
-                "lower search.beam_size, or use shorter lines",
+                "lower the number of hypotheses, or use shorter lines",
             )
             largest = max(largest, rows * memory.most)
             batches.append((start, rows))

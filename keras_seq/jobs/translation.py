@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import stat
-import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from keras_seq.jobs.chunks import Chunk, Runner, line_chunks
 from keras_seq.jobs.local_workers import run_locally
 from keras_seq.jobs.stored_results import StoredResults, check_same_job, read_record, remove_others
 from keras_seq.jobs.translation_task import Engine, TranslationTask
-from keras_seq.operating_system import keeps_name
+from keras_seq.operating_system import folded_name, keeps_name
 from keras_seq.run import Run
 from keras_seq.run.ensembles import open_ensemble
 from keras_seq.settings import Settings, load_settings
@@ -286,8 +285,7 @@ def _outputs(paths: Iterable[str], out: Path) -> dict[str, str]:
         if path == "-" or not stat.S_ISREG(os.stat(path).st_mode):
             raise InputError(f"{path}: the text is read more than once: name a regular file")
         name = os.path.basename(path).removesuffix(".gz")
-        # macOS and Windows ignore the case of a name, and macOS its Unicode form.
-        same = unicodedata.normalize("NFC", name).lower()
+        same = folded_name(name)
         if same in folded:
             raise InputError(
                 f"{path}: would have the same output as {folded[same]}, {out / name}: translate "

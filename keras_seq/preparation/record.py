@@ -8,11 +8,11 @@ from typing import Any
 
 from keras_seq.preparation.files import PairCounts
 from keras_seq.run import Run
+from keras_seq.run.prepared_data import PREPARED_FORMAT
 from keras_seq.settings import SIDES, DataSettings, TokenizerSettings
 from keras_seq.storage import hash_file, reason
 from keras_seq.text import InputError, LineStatistics, expand_names
 
-FORMAT = 1
 # Characters of a recorded value that a message shows.
 _SHOWN = 80
 TEXT_KEYS = (
@@ -29,7 +29,7 @@ def make_record(
     `requested` has the vocabulary settings before learning, which may lower the size.
     """
     return {
-        "format": FORMAT,
+        "format": PREPARED_FORMAT,
         "asked_tokenizer": requested.model_dump(),
         "pairs": counts.pairs,
         "usable": counts.usable,
@@ -89,7 +89,7 @@ def check_record(run: Run, *, since_prepared: bool = False) -> dict[str, Any]:
     if since_prepared:
         since, advice = "it was prepared", "prepare the text again with"
     record = run.read_preparation() or {}
-    if record.get("format") != FORMAT or not isinstance(record.get("files"), dict):
+    if record.get("format") != PREPARED_FORMAT or not isinstance(record.get("files"), dict):
         raise InputError(
             f"{run.path}: prepared by another version of keras-seq: {advice} --overwrite"
         )

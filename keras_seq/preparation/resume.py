@@ -132,7 +132,7 @@ def _resume(run: Run, shared: SharedText, notice: Notice | None) -> None:
     """Updates the settings that may change, and refuses other differences."""
     settings = shared.settings
     if shared.base is not None:
-        check_record(shared.base)
+        check_record(shared.base, since_prepared=True)
     else:
         training_files(settings.data, settings.task)
         validation_files(settings.data, settings.task)

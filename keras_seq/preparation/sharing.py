@@ -92,7 +92,7 @@ def _check_equal(settings: Settings, base: Run, record: dict[str, object]) -> No
 def share_prepared(run: Run, base: Run, notice: Notice) -> None:
     """Copies the vocabulary and validation text of the prepared directory `base` into a run.
 
-    Raises InputError, before anything is copied, if a file of `base` has changed since it was
+    Raises InputError, before token ids are copied, if a file of `base` has changed since it was
     prepared, or a model cannot be trained with its token ids.
     """
     check_record(base, since_prepared=True)
@@ -103,7 +103,7 @@ def share_prepared(run: Run, base: Run, notice: Notice) -> None:
         # `Run.open` has refused links, but the copy of a sparse file could still fill the disk.
         status = path.lstat()
         if not stat.S_ISREG(status.st_mode):
-            raise InputError(f"{path}: a directory, expected only the files of a corpus")
+            raise InputError(f"{path}: expected only the regular files of a corpus")
         if size_on_disk(status) < status.st_size:
             raise InputError(f"{path}: a sparse file: it has holes instead of token ids")
         size += status.st_size

@@ -10,16 +10,25 @@ ROOT = Path("/sys/fs/cgroup")
 
 
 class _Version(NamedTuple):
-    """Where a version of control groups is mounted, and the names of its files and numbers."""
+    """Where a version of control groups is mounted, and the names of its files and numbers.
+
+    `reclaimable` are the numbers of bytes that the kernel can take back.
+    """
 
     folder: str
     limit: str
     used: str
-    reclaimable: str
+    reclaimable: frozenset[str]
 
 
-_FIRST = _Version("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
-_SECOND = _Version("", "memory.max", "memory.current", "inactive_file")
+# Pages of files that were read twice are active; the kernel drops them as well.
+_FIRST = _Version(
+    "memory",
+    "memory.limit_in_bytes",
+    "memory.usage_in_bytes",
+    frozenset({"total_inactive_file", "total_active_file"}),
+)
+_SECOND = _Version("", "memory.max", "memory.current", frozenset({"inactive_file", "active_file"}))
 
 
 def memory_of_groups(memberships: str, root: Path = ROOT) -> float:
@@ -61,7 +70,6 @@ def _free(group: Path, version: _Version) -> float:
 
 def _reclaimable(group: Path, version: _Version) -> int:
     with contextlib.suppress(OSError, ValueError):
-        for line in (group / "memory.stat").read_text().splitlines():
-            if line.startswith(f"{version.reclaimable} "):
-                return int(line.split()[1])
+        lines = map(str.split, (group / "memory.stat").read_text().splitlines())
+        return sum(int(value) for name, value in lines if name in version.reclaimable)
     return 0

@@ -21,15 +21,19 @@ def is_count(value: Any) -> TypeGuard[int]:
 
 def is_number(value: Any) -> bool:
     """Tests if a value is a finite number of double precision; JSON in Python knows others."""
-    return isinstance(value, int | float) and abs(value) <= sys.float_info.max
+    is_bool = isinstance(value, bool)
+    return isinstance(value, int | float) and not is_bool and abs(value) <= sys.float_info.max
 
 
 def is_text(value: Any) -> bool:
     """Tests if a value is text that can be written to a file: without single surrogates."""
+    if not isinstance(value, str):
+        return False
     try:
-        return isinstance(value, str) and value.encode() is not None
+        value.encode()
     except UnicodeEncodeError:
         return False
+    return True
 
 
 def read_optional_json(path: Path, limit: int) -> dict[str, Any] | None:

@@ -150,6 +150,7 @@ class TrainingLoop:
             self.notice(f"stopped early: no improvement in {wait} (training.patience)")
 
     def _fit(self) -> None:
+        self.setup.require_space()
         self.setup.probe_largest_batches()
         self._announce_duration()
         self.validation.catch_up()

@@ -137,7 +137,8 @@ class RiskLoss(keras.losses.Loss):
 def sentence_gleu(candidates: Any, references: Any) -> Any:
     """Returns the GLEU of sequences of ids: the smaller of n-gram precision and recall.
 
-    N-grams of one to four ids count together, and each at most as often as in both sequences.
+    Counts n-grams of one to four ids. An n-gram matches at most as often as it occurs in each
+    sequence.
 
     Args:
         candidates: Integer ids `(..., A)`, padded with 0.

@@ -89,20 +89,22 @@ class TrainingSetup:
             self.train_model = with_teacher(run, self.model, dtype_policy(training.precision))
         loss = self.objective.loss(self.model)
         compile_model(self.train_model, self.settings, loss, self.max_steps)
-        self._require_space()
 
-    def _require_space(self) -> None:
-        """Raises InputError if no checkpoint fits on the disk of the run."""
-        run = self.run
-        is_over = (run.checkpoints.latest_step or 0) >= (self.max_steps or math.inf)
-        if run.writable and not is_over:
-            parts = weight_shapes(self.model), training_shapes(self.train_model)
-            size = sum(
-                math.prod(shape) * np.dtype(dtype).itemsize
-                for part in parts
-                for shape, dtype in part.values()
-            )
-            require_space(size, run.path, "a checkpoint")
+    def require_space(self) -> None:
+        """Raises InputError if no checkpoint fits on the disk of the run.
+
+        Not with several hosts: the others would wait for the first one, which alone writes.
+        """
+        if self.cluster.hosts > 1:
+            return
+        self.run.checkpoints.remove_leftovers()
+        parts = weight_shapes(self.model), training_shapes(self.train_model)
+        size = sum(
+            math.prod(shape) * np.dtype(dtype).itemsize
+            for part in parts
+            for shape, dtype in part.values()
+        )
+        require_space(size, self.run.path, "a checkpoint")
 
     @property
     def updates_per_epoch(self) -> int:

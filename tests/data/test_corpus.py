@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from keras_seq.data import TokenCorpus, TokenPair, write_corpus
 from keras_seq.data.batch import make_batch
+from keras_seq.data.checked_shards import check_characters
 from keras_seq.text import InputError
 
 PAIRS = [([5, 6], [7]), ([8], [9, 10, 11]), ([12, 13, 14], [15])]
@@ -262,9 +264,16 @@ def test_token_id_outside_the_vocabulary_raises_input_error(tmp_path, side, wron
     folder = written(tmp_path / "c", shard_pairs=2)
     changed(folder / f"shard-00001.{side}.ids", "<u4", -1, wrong)
     corpus = TokenCorpus.open(folder)
-    message = f"shard-00001.{side}.ids: the token id {wrong:,}, expected ids from 1 up to, not"
+    message = f"shard-00001.{side}.ids: the token id {wrong:,}, expected ids from 1 to "
     with pytest.raises(InputError, match=message):
         corpus.check(SIZES, LENGTHS)
+
+
+def test_number_that_is_no_character_raises_input_error(tmp_path):
+    path = str(tmp_path / "features.ids")
+    check_characters(path, np.array([0, sys.maxunicode], "uint32"))
+    with pytest.raises(InputError, match="features.ids: the character 2,147,483,648, expected"):
+        check_characters(path, np.array([0, 2**31], "uint32"))
 
 
 def test_wrong_token_id_is_found_in_every_block_of_a_shard(tmp_path):

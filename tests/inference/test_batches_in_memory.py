@@ -79,7 +79,7 @@ def test_a_row_that_does_not_fit_is_refused(transformer, batches, monkeypatch):
         searched(transformer, [[5, 6], [5] * 9999], batch_size=1)
     assert str(error.value) == (
         "a search with 5 hypotheses for 10,000 tokens needs more than 1.5 GB of memory, "
-        "1.4 GB are free: lower search.beam_size, or use shorter lines"
+        "1.4 GB are free: lower the number of hypotheses, or use shorter lines"
     )
     assert not batches
 

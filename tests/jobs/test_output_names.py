@@ -37,14 +37,17 @@ def refusal(tiny_run, tmp_path, keras_seq_command):
         (unicodedata.normalize("NFC", "Füße.txt"), unicodedata.normalize("NFD", "Füße.txt")),
     ],
 )
-def test_names_that_differ_by_case_or_form_are_refused(refusal, tmp_path, first, second):
+def test_names_that_differ_by_case_or_form_are_refused(
+    refusal, tmp_path, monkeypatch, first, second
+):
     """macOS and Windows ignore the case of names, and macOS the Unicode form."""
+    monkeypatch.setattr("keras_seq.operating_system.sys.platform", "darwin")
     said = refusal(first, second)
     assert said.startswith(f"would have the same output as {tmp_path}/0/{first}, {tmp_path}/out/")
     assert said.endswith(": translate them into two directories")
 
 
-@pytest.mark.parametrize("name", [".gz", ".keras-seq", ".Keras-Seq.gz", f"{'x' * 251}.gz"])
+@pytest.mark.parametrize("name", [".gz", ".keras-seq", f"{'x' * 251}.gz"])
 def test_a_name_without_room_for_the_records_of_a_job_is_refused(refusal, name):
     assert "cannot name an output: rename the input" in refusal(name)
 

@@ -79,7 +79,7 @@ def test_missing_preparation_record_does_not_delete_checkpoints(settings, prepar
     assert prepared.checkpoints.steps == [1]
 
 
-@pytest.mark.parametrize("content", ["{", "[]", '{"format": 2}', '{"format": 1}', "[" * 10**5])
+@pytest.mark.parametrize("content", ["{", "[]", '{"format": 0}', '{"format": 1}', "[" * 10**5])
 def test_invalid_preparation_record_raises_input_error(settings, prepared, content):
     (prepared.path / "data/prepared.json").write_text(content)
     with pytest.raises(InputError, match=r"not valid JSON|JSON object|another version"):

@@ -5,9 +5,7 @@ import json
 import pytest
 from run_helpers import save
 
-from keras_seq.preparation.record import FORMAT
 from keras_seq.run import Run, check_new, is_run
-from keras_seq.run.prepared_data import PREPARED_FORMAT
 from keras_seq.text import InputError
 
 UPGRADE = "upgrade keras-seq: python -m pip install --upgrade keras-seq"
@@ -73,8 +71,7 @@ def test_other_records_are_read(run, reopened, number):
     assert reopened().read_preparation() == {"format": number}
 
 
-def test_the_format_that_is_read_is_the_one_that_is_written(run):
-    assert PREPARED_FORMAT == FORMAT
+def test_run_without_prepared_text_has_no_record(run):
     assert Run.open(run.path).read_preparation() is None
 
 

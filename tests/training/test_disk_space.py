@@ -28,3 +28,9 @@ def test_training_without_space_for_a_checkpoint_is_refused(tmp_path, monkeypatc
         quiet_train(settings(2), tmp_path / "run")
     # A training that has nothing left to do needs no space.
     quiet_train(settings(1), tmp_path / "run")
+    # The space that a killed save has taken is free again.
+    leftover = tmp_path / "run" / "checkpoints" / ".tmp-step-00000002-x"
+    leftover.mkdir()
+    with_free(size)
+    quiet_train(settings(2), tmp_path / "run")
+    assert not leftover.exists()

@@ -117,10 +117,10 @@ def copy_weights(source: Path, destination: Path, step: int) -> None:
     try:
         for name in ("weights.safetensors", "state.json"):
             size = _check_size(source / name, files)
-            if name == "state.json" and size > _MAX_JSON_BYTES:
-                raise DamagedError("state.json is too large")
             if size_on_disk((source / name).lstat()) < size:
                 raise DamagedError(f"{name} is sparse: it has holes instead of values")
+            if name == "state.json" and size > _MAX_JSON_BYTES:
+                raise DamagedError("state.json is too large")
             shutil.copyfile(source / name, destination / name, follow_symlinks=False)
             _check_hash(destination / name, files)
     except (DamagedError, FileNotFoundError) as error:

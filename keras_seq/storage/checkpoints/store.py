@@ -146,6 +146,10 @@ class CheckpointStore:
         remove_temporaries(self.directory)
         return final
 
+    def remove_leftovers(self) -> None:
+        """Deletes what a process that was killed in a save left behind."""
+        remove_temporaries(self.directory)
+
     def lock(self, holder: str) -> DirectoryLock:
         """Makes this process the only writer of the store; see `DirectoryLock`."""
         self._make_directory()
