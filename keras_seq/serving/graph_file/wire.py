@@ -105,6 +105,9 @@ def meta_graph(version: Path) -> Message:
         if graph is None:
             raise ValueError("no graph")
         if next(graphs, None) is not None:
+            # A damaged length may make several graphs of one, but then cuts a field of the first.
+            for _ in graph.fields():
+                pass
             raise InputError(f"{version / FILE}: contains several graphs, expected one")
         return graph
 
