@@ -748,8 +748,11 @@ class Generator(Model):
         if stored["target"] != stored["source"]:
             self._target = vocabulary(folder, "target", stored["target"])
         self._continues: bool = stored["continues"]
-        _check_ids(folder, stored["search"], self._target.size)
-        self._searcher = _Searcher(self._graph, self._options, stored["grows"], self.batch_size)
+        size = self._target.size
+        _check_ids(folder, stored["search"], size)
+        self._searcher = _Searcher(
+            self._graph, self._options, stored["grows"], self.batch_size, size
+        )
 
     def run(self, inputs: Sequence[str]) -> list[list[Output]]:
         if self._continues:
@@ -915,8 +918,11 @@ class AttentionRecognizer(SoundModel):
     def _prepare(self, folder: Path, stored: dict[str, Any], search: dict[str, Any]) -> None:
         self._options = SimpleNamespace(**stored["search"] | search)
         self.n_best = self._options.n_best
-        _check_ids(folder, stored["search"], self._source.size)
-        self._searcher = _Searcher(self._graph, self._options, stored["grows"], self.batch_size)
+        size = self._source.size
+        _check_ids(folder, stored["search"], size)
+        self._searcher = _Searcher(
+            self._graph, self._options, stored["grows"], self.batch_size, size
+        )
         self.sample_rate = stored["sample_rate"]
 
     def run(self, inputs: Sequence[np.ndarray]) -> list[list[Output]]:
@@ -943,7 +949,7 @@ class AttentionRecognizer(SoundModel):
 class _Searcher:
     """Searches targets with the graphs `start`, `step` and, if the state grows, `grow`."""
 
-    def __init__(self, graph: Any, options: Any, grows: bool, batch_size: int) -> None:
+    def __init__(self, graph: Any, options: Any, grows: bool, batch_size: int, size: int) -> None:
         if options.n_best > options.beam_size and options.method == "beam":
             raise RuntimeInputError(
                 f"n_best: received {options.n_best}, expected at most the beam size, "
@@ -956,7 +962,7 @@ class _Searcher:
                 f"{_MAX_BATCH_TOKENS // (count * options.max_length):,} with {count:,} hypotheses "
                 f"of max_length ({options.max_length:,})"
             )
-        self._options = options
+        self._options, self._vocabulary_size = options, size
         self._start, self._step = graph("start"), graph("step")
         if lacking := {"logits", "values", "tokens"} - {*self._step.outputs}:
             raise RuntimeInputError(f"step.onnx: damaged: it lacks {', '.join(sorted(lacking))}")
@@ -983,7 +989,8 @@ class _Searcher:
         mask = outputs_of(self._start.path, state, memory_mask=("b", (size, None)))["memory_mask"]
         _check_rows(self._start.path, state, size)
         rows = {**rows, "mask": mask}
-        method = (_Beam if options.method == "beam" else _Sampling)(options, rows, self._step.path)
+        kind = _Beam if options.method == "beam" else _Sampling
+        method = kind(options, rows, self._step.path, self._vocabulary_size)
         names = [name for name in self._step.outputs if name not in method.unread]
         numbers = np.arange(len(method.done))
         results: list[list[Hypothesis]] = [[] for _ in numbers]
@@ -1046,8 +1053,15 @@ class _Method:
 
     unread: tuple[str, ...] = ()
 
-    def __init__(self, options: Any, rows: dict[str, np.ndarray], path: Path, count: int) -> None:
+    def __init__(
+        self, options: Any, rows: dict[str, np.ndarray], path: Path, size: int, count: int
+    ) -> None:
         self._options, self._rows, self._path, self.count = options, rows, path, count
+        # A prompt may be of another vocabulary than the targets, of which `size` is the size.
+        largest = int(rows["prefix"].max(initial=0)) if "prefix" in rows else 0
+        self._least_logits = max(size, largest + 1)
+        # Known after the first step, and the same in each.
+        self._num_logits: int | None = None
         batch = len(rows["max_length"])
         self.tokens = np.full((batch, count), options.start_token, np.int32)
         # The slots of the last step that the hypotheses continue.
@@ -1091,15 +1105,15 @@ class _Method:
         return allowed
 
     def _logits(self, outputs: dict[str, Any]) -> np.ndarray:
-        """Returns the logits `(B, K, V)` of a step, with all ids of the search settings in V."""
-        shape = (*self.tokens.shape, None)
+        """Returns the logits `(B, K, V)` of a step, with all ids of the vocabulary in V."""
+        shape = (*self.tokens.shape, self._num_logits)
         logits = outputs_of(self._path, outputs, logits=("f", shape))["logits"]
-        options = self._options
-        ids = (options.end_token, *options.forbidden_tokens, *options.prefix)
-        if max(ids) >= logits.shape[-1] or self._history.max(initial=0) >= logits.shape[-1]:
+        if logits.shape[-1] < self._least_logits:
             raise RuntimeInputError(
-                f"{self._path}: damaged: it has {logits.shape[-1]:,} logits, and its ids are larger"
+                f"{self._path}: damaged: it has {logits.shape[-1]:,} logits, expected at least "
+                f"{self._least_logits:,}"
             )
+        self._num_logits = logits.shape[-1]
         return logits
 
     def _completions(self, tokens: list[int]) -> Iterator[int]:
@@ -1126,8 +1140,8 @@ class _Method:
 class _Beam(_Method):
     """Beam search; see `keras_seq.search.beam_search`."""
 
-    def __init__(self, options: Any, rows: dict[str, np.ndarray], path: Path) -> None:
-        super().__init__(options, rows, path, options.beam_size)
+    def __init__(self, options: Any, rows: dict[str, np.ndarray], path: Path, size: int) -> None:
+        super().__init__(options, rows, path, size, options.beam_size)
         batch, n_best = len(self.done), options.n_best
         # All hypotheses are equal at first. To avoid duplicates, only the first one is live.
         self._totals[:, 1:] = _NEG_INF
@@ -1273,8 +1287,8 @@ class _Sampling(_Method):
     unread = ("values", "tokens")
     candidates = 1
 
-    def __init__(self, options: Any, rows: dict[str, np.ndarray], path: Path) -> None:
-        super().__init__(options, rows, path, options.n_best)
+    def __init__(self, options: Any, rows: dict[str, np.ndarray], path: Path, size: int) -> None:
+        super().__init__(options, rows, path, size, options.n_best)
         self._lengths = np.zeros_like(self.tokens)
         self._ended = np.zeros_like(self.tokens, bool)
 

@@ -212,6 +212,55 @@ def test_damaged_graphs_are_one_line(export, capfd):
 
 
 @pytest.mark.parametrize(
+    ("entries", "sizes", "message"),
+    [
+        (
+            {"search.forbidden_sequences": [[267]]},
+            [100],
+            "it has 100 logits, expected at least 268",
+        ),
+        ({"search.repetition_penalty": 2}, [267], "it has 267 logits, expected at least 268"),
+        ({"search.repetition_penalty": 2}, [300, 268], "logits is float32 (2, 2, 268)"),
+        ({"search.no_repeat_ngram_size": 1}, [300, 268], "logits is float32 (2, 2, 268)"),
+        ({"task": "language-model", "continues": True}, [100], "it has 100 logits, expected at"),
+    ],
+)
+def test_too_few_logits_are_one_line(export, monkeypatch, entries, sizes, message):
+    """Ids of the settings, the prompt and the steps before index the logits."""
+    for place, value in entries.items():
+        change(export, place, value)
+    call = runtime.Graph.__call__
+
+    def changed_call(self, inputs, outputs=None):
+        if "token" in inputs:
+            inputs = {**inputs, "token": np.minimum(inputs["token"], 267)}
+        found = call(self, inputs, outputs)
+        if "logits" in found:
+            logits = found["logits"].numpy()
+            size = sizes[min(int(inputs["position"]), len(sizes) - 1)]
+            # The last logits are the highest.
+            wide = np.concatenate([logits, np.full((*logits.shape[:2], 32), 9, np.float32)], -1)
+            found["logits"] = wide[..., :size]
+        return found
+
+    monkeypatch.setattr(runtime.Graph, "__call__", changed_call)
+    assert f"{export / 'step.onnx'}: damaged: {message}" in refusal(export)
+
+
+@pytest.mark.parametrize("features", [[], ["a"]])
+def test_prompt_of_a_larger_vocabulary_is_one_line(export, features):
+    """A prompt is of the source vocabulary, which an export may make larger than the target's."""
+    change(export, "task", "language-model")
+    change(export, "continues", True)
+    change(export, "target", stored_of(export)["source"])
+    change(export, "source.feature_separator", "\t")
+    change(export, "source.features", features)
+    model = runtime.load(export)
+    with pytest.raises(runtime.RuntimeInputError, match="it has 268 logits, expected at least 2"):
+        model(["a\tunknown\ta"])
+
+
+@pytest.mark.parametrize(
     ("old", "new", "message"),
     [
         ("tokens", "tokenz", "step.onnx: damaged: it lacks tokens"),
