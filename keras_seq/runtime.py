@@ -254,7 +254,7 @@ def _fits(value: Any, schema: dict[str, Any]) -> bool:
 def _says(schema: dict[str, Any]) -> str:
     """Describes the values of a schema."""
     if "enum" in schema:
-        return "one of " + ", ".join(schema["enum"])
+        return "one of " + _printable(", ".join(schema["enum"]), 1000)
     if schema["type"] == "array":
         items = {"string": "strings", "integer": "integers", "array": "lists of integers"}
         return f"a list of at most {schema['maxItems']:,} {items[schema['items']['type']]}"
@@ -269,13 +269,22 @@ def _says(schema: dict[str, Any]) -> str:
     return f"{article} from{above} {least} to {schema['maximum']}"
 
 
+def reason_of(error: Exception) -> str:
+    """Returns the message of an error on one line, without characters that a terminal obeys."""
+    return _printable(str(error), 200)
+
+
+def _printable(text: str, length: int) -> str:
+    return ascii(" ".join(text.split()))[1:-1][:length]
+
+
 def _read_json(path: Path) -> Any:
     try:
         return json.loads(read_file(path, _MAX_JSON_BYTES))
     except (ValueError, RecursionError) as error:
         if isinstance(error, RuntimeInputError):
             raise
-        raise RuntimeInputError(f"{path}: cannot be read: {error}") from None
+        raise RuntimeInputError(f"{path}: cannot be read: {reason_of(error)}") from None
 
 
 def read_file(path: Path, limit: int) -> bytes:
@@ -286,8 +295,7 @@ def read_file(path: Path, limit: int) -> bytes:
         with path.open("rb") as stream:
             content = stream.read(limit + 1)
     except Exception as error:  # a zip archive has an error class for each cause
-        reason = " ".join(str(error).split())[:200]
-        raise RuntimeInputError(f"{path}: cannot be read: {reason}") from None
+        raise RuntimeInputError(f"{path}: cannot be read: {reason_of(error)}") from None
     if len(content) > limit:
         raise RuntimeInputError(f"{path}: expected at most {limit:,} bytes")
     return content
@@ -324,8 +332,7 @@ class Vocabulary:
             # Fails if the vocabulary is damaged.
             self._processor.decode(self._processor.encode(["a", "\u00e4 a"]))
         except Exception as error:  # SentencePiece has an error class for each cause
-            reason = " ".join(str(error).split())[:200]
-            raise RuntimeInputError(f"{self._path}: cannot be read: {reason}") from None
+            raise RuntimeInputError(f"{self._path}: cannot be read: {reason_of(error)}") from None
         # The features follow the pieces; the first id is that of an unknown feature.
         self._unknown_feature = self.size
         for number, name in enumerate(stored.get("features", ())):
@@ -520,8 +527,7 @@ class Graph:
                 str(path), options, providers=["CPUExecutionProvider"], enable_fallback=0
             )
         except Exception as error:  # onnxruntime has an error class for each cause
-            reason = " ".join(str(error).split())[:200]
-            raise RuntimeInputError(f"{path}: cannot be loaded: {reason}") from None
+            raise RuntimeInputError(f"{path}: cannot be loaded: {reason_of(error)}") from None
         self.path = path
         self._make = onnxruntime.OrtValue.ortvalue_from_numpy
         self._inputs = [node.name for node in self._session.get_inputs()]
@@ -542,7 +548,7 @@ class Graph:
         feed = {}
         for name in self._inputs:
             if name not in inputs:
-                raise RuntimeInputError(f"{self.path}: unknown input {name!r}: export it again")
+                raise RuntimeInputError(f"{self.path}: unknown input {name!a:.80}: export it again")
             value = inputs[name]
             feed[name] = self._make(value) if isinstance(value, np.ndarray) else value
         names = list(outputs or self._names)
@@ -551,9 +557,9 @@ class Graph:
         wanted = [self._names[name] for name in names]
         try:
             found = self._session.run_with_ort_values(wanted, feed)
-        except Exception as error:  # as above
-            reason = " ".join(str(error).split())[:200]
-            raise RuntimeInputError(f"{self.path}: damaged: {reason!a}") from None
+        except Exception as error:  # onnxruntime has an error class for each cause
+            # The cause may be a damaged graph, but also an input that needs too much memory.
+            raise RuntimeInputError(f"{self.path}: cannot be run: {reason_of(error)}") from None
         return dict(zip(names, found, strict=True))
 
 
@@ -816,7 +822,7 @@ class SoundModel(Model):
                 channels = file.getnchannels()
                 content = file.readframes(file.getnframes())
         except (OSError, EOFError, ValueError, TypeError, wave.Error) as error:
-            raise RuntimeInputError(f"{line}: not a recording: {error}") from None
+            raise RuntimeInputError(f"{line}: not a recording: {reason_of(error)}") from None
         if width != 2 or rate != self.sample_rate:
             raise RuntimeInputError(
                 f"{line}: expected 16 bits a sample and {self.sample_rate} samples a second"
@@ -1027,7 +1033,8 @@ def _check_rows(path: Path, state: dict[str, Any], rows: int) -> None:
         shape = value.shape if isinstance(value, np.ndarray) else value.shape()
         if not shape or shape[0] != rows:
             raise RuntimeInputError(
-                f"{path}: damaged: {key} has the shape {tuple(shape)}, expected {rows:,} rows"
+                f"{path}: damaged: {key!a:.80} has the shape {str(tuple(shape))[:80]}, expected "
+                f"{rows:,} rows"
             )
 
 
@@ -1474,7 +1481,7 @@ def _checked(options: dict[str, Any], stored: dict[str, Any]) -> dict[str, Any]:
     """Checks search settings of the caller, which replace those of `MODEL_FILE`."""
     for name, value in options.items():
         if name not in stored["options"]:
-            known = ", ".join(sorted(stored["options"]))
+            known = _printable(", ".join(sorted(stored["options"])), 1000)
             raise RuntimeInputError(f"{name}: unknown, expected one of {known}")
         _check_option(name, value, stored["options"][name])
         if name in _SEARCH:

@@ -260,6 +260,57 @@ def test_prompt_of_a_larger_vocabulary_is_one_line(export, features):
         model(["a\tunknown\ta"])
 
 
+def test_names_in_a_graph_do_not_reach_the_terminal(export):
+    """onnxruntime quotes the names of nodes and inputs."""
+    onnx = pytest.importorskip("onnx")
+    name = "\x1b[31m" + "red" * 300
+    value = onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1])
+    graphs = {
+        "cannot be loaded: ": ([onnx.helper.make_node("Unknown", [name], ["y"], name=name)], []),
+        "unknown input ": ([onnx.helper.make_node("Identity", [name], ["y"])], [value]),
+    }
+    for message, (nodes, inputs) in graphs.items():
+        output = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [1])
+        graph = onnx.helper.make_graph(nodes, "g", inputs, [output])
+        operators = [onnx.helper.make_opsetid("", 18)]
+        model = onnx.helper.make_model(graph, opset_imports=operators, ir_version=9)
+        (export / "start.onnx").write_bytes(model.SerializeToString())
+        with pytest.raises(runtime.RuntimeInputError) as error:
+            runtime.Graph(export / "start.onnx", 1)({})
+        assert f"start.onnx: {message}" in str(error.value)
+        assert "\\x1b[31mred" in str(error.value) and "\x1b" not in str(error.value)
+        assert len(str(error.value)) < 400
+
+
+def test_graph_that_needs_too_much_memory_is_not_called_damaged(tmp_path):
+    onnx = pytest.importorskip("onnx")
+    size = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.INT64, [1])
+    output = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [None])
+    node = onnx.helper.make_node("ConstantOfShape", ["x"], ["y"])
+    graph = onnx.helper.make_graph([node], "g", [size], [output])
+    operators = [onnx.helper.make_opsetid("", 18)]
+    model = onnx.helper.make_model(graph, opset_imports=operators, ir_version=9)
+    (tmp_path / "model.onnx").write_bytes(model.SerializeToString())
+    filled = runtime.Graph(tmp_path / "model.onnx", 1)
+    assert filled({"x": np.array([3], np.int64)})["y"].numpy().tolist() == [0, 0, 0]
+    with pytest.raises(runtime.RuntimeInputError, match=r"model\.onnx: cannot be run: .*onnx"):
+        filled({"x": np.array([1 << 60], np.int64)})
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "options", "message"),
+    [
+        ("options.beam_size.enum", ["\x1b[31m"], {"beam_size": 9}, r"one of \x1b[31m"),
+        ("options.\x1b[31m", {"type": "integer"}, {"x": 9}, r"expected one of \x1b[31m"),
+    ],
+)
+def test_options_of_an_export_do_not_reach_the_terminal(export, place, value, options, message):
+    change(export, place, value)
+    with pytest.raises(runtime.RuntimeInputError) as error:
+        runtime.load(export, **options)
+    assert message in str(error.value) and str(error.value).isprintable()
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
