@@ -80,8 +80,8 @@ class _Graph:
                 given = inputs[name]
                 if given.ndim != array.ndim or any(np.greater(given.shape, array.shape)):
                     raise RuntimeInputError(
-                        f"{self.path}: damaged: the input {name!a:.80} has the shape {array.shape}, "
-                        f"expected at least {given.shape}"
+                        f"{self.path}: damaged: the input {name!a:.80} has the shape "
+                        f"{array.shape}, expected at least {given.shape}"
                     )
                 array[tuple(map(slice, given.shape))] = given
             feed[name] = array

@@ -141,6 +141,10 @@ def _list(items: dict[str, Any], maximum: int, minimum: int = 0) -> dict[str, An
     return {"type": "array", "items": items, "minItems": minimum, "maxItems": maximum}
 
 
+def _text(minimum: int, maximum: int) -> dict[str, Any]:
+    return {"type": "string", "minLength": minimum, "maxLength": maximum}
+
+
 _LINE = {"type": "string", "pattern": "[^\r\n]*"}
 _IDS = _list(_whole(0, _MAX_VOCABULARY), 100_000)
 # Schemas of the entries of `MODEL_FILE`, in the language of JSON Schema.
@@ -158,7 +162,7 @@ _FIELDS: dict[str, dict[str, Any]] = {
     "sample_rate": _whole(1, 1_000_000),
     "frame_step": _whole(1, 1_000_000),
     "hold": _whole(1, 1_000_000),
-    "threshold": {"type": "number"},
+    "threshold": _number(0, 1),
     "max_samples": _whole(1, 1 << 31),
     "piece_samples": _whole(1, 1 << 31),
 }
@@ -168,16 +172,16 @@ _VOCABULARY: dict[str, dict[str, Any]] = {
 _RULES: dict[str, dict[str, Any]] = {
     "form": {"enum": ["none", "nfc", "nfd", "nfkc"]},
     "lowercase": {"type": "boolean"},
-    "separator": {"type": "string", "pattern": "(?s).{1,100}"},
+    "separator": _text(1, 100),
 }
 _FEATURES: dict[str, dict[str, Any]] = {
     "features": _list(_LINE, _MAX_VOCABULARY),
-    "feature_separator": {"type": "string", "pattern": "(?s).{1,100}"},
+    "feature_separator": _text(1, 100),
 }
 _WORD_PIECES: dict[str, dict[str, Any]] = {
     "lowercase": {"type": "boolean"},
     "strip_accents": {"type": "boolean"},
-    "vocabulary": _list({"type": "string", "pattern": "[^\n]{1,1000}"}, _MAX_VOCABULARY, 1),
+    "vocabulary": _list(_text(1, 1000) | {"pattern": "[^\n]*"}, _MAX_VOCABULARY, 1),
 }
 _SEARCH: dict[str, dict[str, Any]] = {
     "method": {"enum": ["beam", "sampling"]},
@@ -206,7 +210,7 @@ _SEARCH: dict[str, dict[str, Any]] = {
 }
 # Schema of a schema of an option. A choice has `enum`, and a number has bounds.
 _OPTION: dict[str, dict[str, Any]] = {"type": {"enum": ["string", "integer", "number"]}}
-_BOUNDS = {"type": "number"}
+_BOUNDS = _number(-(1 << 53), 1 << 53)
 _OPTION_PARTS: dict[str, dict[str, Any]] = {
     "enum": _list(_LINE, 100),
     "minimum": _BOUNDS,
@@ -222,14 +226,17 @@ def _require(path: Path, stored: Any, schemas: dict[str, dict[str, Any]], prefix
         raise RuntimeInputError(f"{path}: {name}received {stored!a:.80}, expected an object")
     for name, schema in schemas.items():
         if name not in stored:
-            raise RuntimeInputError(f"{path}: {prefix}{name}: missing, expected {_says(schema)}")
-        if not _fits(stored[name], schema):
             raise RuntimeInputError(
-                f"{path}: {prefix}{name}: received {stored[name]!a:.80}, expected {_says(schema)}"
+                f"{path}: {prefix}{name}: missing, expected {_description(schema)}"
+            )
+        if not _matches(stored[name], schema):
+            raise RuntimeInputError(
+                f"{path}: {prefix}{name}: received {stored[name]!a:.80}, expected "
+                f"{_description(schema)}"
             )
 
 
-def _fits(value: Any, schema: dict[str, Any]) -> bool:
+def _matches(value: Any, schema: dict[str, Any]) -> bool:
     """Tests a value against a schema with the words of JSON Schema that `_FIELDS` uses."""
     if "enum" in schema:
         return isinstance(value, str) and value in schema["enum"]
@@ -238,10 +245,11 @@ def _fits(value: Any, schema: dict[str, Any]) -> bool:
     if not isinstance(value, kind):
         return False
     if schema["type"] == "string":
-        return re.fullmatch(schema.get("pattern", "(?s).*"), value) is not None
+        fits = schema.get("minLength", 0) <= len(value) <= schema.get("maxLength", math.inf)
+        return bool(fits and re.fullmatch(schema.get("pattern", "(?s).*"), value))
     if schema["type"] == "array":
-        is_long = schema["minItems"] <= len(value) <= schema["maxItems"]
-        return is_long and all(_fits(item, schema["items"]) for item in value)
+        fits = schema["minItems"] <= len(value) <= schema["maxItems"]
+        return fits and all(_matches(item, schema["items"]) for item in value)
     if schema["type"] in ("integer", "number"):
         if isinstance(value, bool):
             return False
@@ -251,22 +259,25 @@ def _fits(value: Any, schema: dict[str, Any]) -> bool:
     return True
 
 
-def _says(schema: dict[str, Any]) -> str:
+def _description(schema: dict[str, Any]) -> str:
     """Describes the values of a schema."""
     if "enum" in schema:
         return "one of " + _printable(", ".join(schema["enum"]), 1000)
     if schema["type"] == "array":
-        items = {"string": "strings", "integer": "integers", "array": "lists of integers"}
-        return f"a list of at most {schema['maxItems']:,} {items[schema['items']['type']]}"
+        count = f"{schema['minItems']} to {schema['maxItems']:,}"
+        return f"a list of {count} entries, each {_description(schema['items'])}"
+    if schema["type"] == "string":
+        # All patterns exclude line breaks.
+        line = " of one line" if "pattern" in schema else ""
+        if "maxLength" not in schema:
+            return f"a string{line}"
+        return f"a string{line} of {schema['minLength']} to {schema['maxLength']:,} characters"
     if schema["type"] not in ("integer", "number"):
-        noun = {"boolean": "true or false", "string": "a string of one line", "object": "an object"}
-        return noun[schema["type"]]
+        return {"boolean": "true or false", "object": "an object"}[schema["type"]]
     article = "an integer" if schema["type"] == "integer" else "a number"
-    if "maximum" not in schema:
-        return article
-    above = " above" if "exclusiveMinimum" in schema else ""
-    least = schema.get("minimum", schema.get("exclusiveMinimum"))
-    return f"{article} from{above} {least} to {schema['maximum']}"
+    names = {"exclusiveMinimum": "from above", "minimum": "from", "maximum": "to"}
+    bounds = [f" {word} {schema[name]}" for name, word in names.items() if name in schema]
+    return article + "".join(bounds)
 
 
 def reason_of(error: Exception) -> str:
@@ -962,6 +973,12 @@ class _Searcher:
                 f"{options.beam_size}"
             )
         count = options.beam_size if options.method == "beam" else options.n_best
+        if count * options.max_length > _MAX_BATCH_TOKENS:
+            name = "beam_size" if options.method == "beam" else "n_best"
+            raise RuntimeInputError(
+                f"{name} x max_length: received {count:,} x {options.max_length:,}, expected at "
+                f"most {_MAX_BATCH_TOKENS:,} tokens"
+            )
         if batch_size * count * options.max_length > _MAX_BATCH_TOKENS:
             raise RuntimeInputError(
                 f"batch_size: received {batch_size:,}, expected at most "
@@ -1490,8 +1507,8 @@ def _checked(options: dict[str, Any], stored: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check_option(name: str, value: Any, schema: dict[str, Any]) -> None:
-    if not _fits(value, schema):
-        raise RuntimeInputError(f"{name}: received {value!a:.80}, expected {_says(schema)}")
+    if not _matches(value, schema):
+        raise RuntimeInputError(f"{name}: received {value!a:.80}, expected {_description(schema)}")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -101,13 +101,21 @@ def test_each_entry_of_model_json_may_be_missing_or_wrong(export):
     [
         ("max_length", "5", "max_length: received '5', expected an integer from 1 to 100000"),
         ("task", ["a"], "task: received ['a'], expected one of translate, vae"),
-        ("labels", ["a\nb"], "labels: received ['a\\nb'], expected a list of at most 100,000 str"),
+        ("labels", ["a\nb"], "labels: received ['a\\nb'], expected a list of 1 to 100,0"),
         ("search", None, "search: received None, expected an object"),
         ("search.beam_size", 10**9, "search.beam_size: received 1000000000, expected an integer"),
         ("search.top_p", 0, "search.top_p: received 0, expected a number from above 0 to 1"),
         ("search.prefix", [300], "search.prefix: received 300, expected an id below 268"),
         ("search.forbidden_tokens", [10**9], "search.forbidden_tokens: received [1000000000]"),
-        ("search.forbidden_sequences", [[]], "expected a list of at most 100,000 lists of int"),
+        (
+            "search.forbidden_sequences",
+            [[]],
+            "expected a list of 0 to 100,000 entries, each a list of 1 to 100,000 entries, each an "
+            "integer from 0 to 1000000",
+        ),
+        ("labels", [], "labels: received [], expected a list of 1 to 100,000 entries, each a str"),
+        ("source.separator", "a" * 101, "aa, expected a string of 1 to 100 characters"),
+        ("threshold", 10**400, "expected a number from 0 to 1"),
         ("search.end_token", 268, "search.end_token: received 268, expected an id below 268"),
         ("source.form", "x", "source.form: received 'x', expected one of none, nfc, nfd, nfkc"),
         ("source.separator", "", "source.separator: received '', expected a string"),
@@ -131,6 +139,14 @@ def test_wrong_entry_is_named_with_the_file(export, place, value, message):
 def test_search_of_too_many_tokens_is_refused(export):
     with pytest.raises(runtime.RuntimeInputError, match="batch_size: received 100,000, expected"):
         runtime.load(export, batch_size=100_000, beam_size=1000)
+    # No size of a batch is small enough.
+    settings = {"method": "sampling", "n_best": 100_000, "max_length": 10_000}
+    change(export, "options.n_best.maximum", 100_000)
+    with pytest.raises(runtime.RuntimeInputError) as error:
+        runtime.load(export, batch_size=1, **settings)
+    assert str(error.value) == (
+        "n_best x max_length: received 100,000 x 10,000, expected at most 268,435,456 tokens"
+    )
 
 
 def test_bounds_of_the_search_equal_those_of_the_settings():
@@ -301,6 +317,7 @@ def test_graph_that_needs_too_much_memory_is_not_called_damaged(tmp_path):
     ("place", "value", "options", "message"),
     [
         ("options.beam_size.enum", ["\x1b[31m"], {"beam_size": 9}, r"one of \x1b[31m"),
+        ("options.seed", {"type": "integer", "maximum": 8}, {"seed": 9}, "an integer to 8"),
         ("options.\x1b[31m", {"type": "integer"}, {"x": 9}, r"expected one of \x1b[31m"),
     ],
 )
