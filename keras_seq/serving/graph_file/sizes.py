@@ -71,7 +71,7 @@ def check_sizes(version: Path, meta_graph: Message) -> None:
             f"{version}: its variables take {shown_size(variables)}, but their files contain "
             f"{shown_size(stored)}"
         )
-    require_memory(constants + stored, f"{version}", "use a computer with more memory")
+    require_memory(constants + stored, f"{version}: the model", "use a computer with more memory")
 
 
 def _stored_bytes(path: Path) -> int:
