@@ -49,7 +49,8 @@ def load(path: str | os.PathLike[str], *, threads: int | None = None) -> Model:
     try:
         archive: Any = zipfile.Path(os.fspath(path))
     except (OSError, ValueError, zipfile.BadZipFile) as error:
-        raise RuntimeInputError(f"{path}: not an export to LiteRT: {error}") from None
+        reason = runtime.reason_of(error)
+        raise RuntimeInputError(f"{path}: not an export to LiteRT: {reason}") from None
     graphs = functools.cache(lambda name: _Graph(Path(path), threads))
     return runtime.model_of(archive, _MODELS, graphs, {})
 
@@ -67,7 +68,7 @@ class _Graph:
             self._run = interpreter.get_signature_runner(name)
             self._inputs = self._run.get_input_details()
         except Exception as error:  # LiteRT has an error class for each cause
-            reason = " ".join(str(error).split())[:200]
+            reason = runtime.reason_of(error)
             raise RuntimeInputError(f"{path}: cannot be loaded: {reason}") from None
 
     def __call__(self, inputs: dict[str, Any]) -> dict[str, np.ndarray]:
@@ -79,16 +80,17 @@ class _Graph:
                 given = inputs[name]
                 if given.ndim != array.ndim or any(np.greater(given.shape, array.shape)):
                     raise RuntimeInputError(
-                        f"{self.path}: damaged: the input {name} has the shape {array.shape}, "
-                        f"expected at least {given.shape}"
+                        f"{self.path}: damaged: the input {name!a:.80} has the shape "
+                        f"{array.shape}, expected at least {given.shape}"
                     )
                 array[tuple(map(slice, given.shape))] = given
             feed[name] = array
         try:
             found = self._run(**feed)
-        except Exception as error:  # as above
-            reason = " ".join(str(error).split())[:200]
-            raise RuntimeInputError(f"{self.path}: damaged: {reason!a}") from None
+        except Exception as error:  # LiteRT has an error class for each cause
+            # The cause may be a damaged file, but also too little memory.
+            reason = runtime.reason_of(error)
+            raise RuntimeInputError(f"{self.path}: cannot be run: {reason}") from None
         return {name.removeprefix("new_"): array for name, array in found.items()}
 
 

@@ -141,6 +141,10 @@ def _list(items: dict[str, Any], maximum: int, minimum: int = 0) -> dict[str, An
     return {"type": "array", "items": items, "minItems": minimum, "maxItems": maximum}
 
 
+def _text(minimum: int, maximum: int) -> dict[str, Any]:
+    return {"type": "string", "minLength": minimum, "maxLength": maximum}
+
+
 _LINE = {"type": "string", "pattern": "[^\r\n]*"}
 _IDS = _list(_whole(0, _MAX_VOCABULARY), 100_000)
 # Schemas of the entries of `MODEL_FILE`, in the language of JSON Schema.
@@ -158,7 +162,7 @@ _FIELDS: dict[str, dict[str, Any]] = {
     "sample_rate": _whole(1, 1_000_000),
     "frame_step": _whole(1, 1_000_000),
     "hold": _whole(1, 1_000_000),
-    "threshold": {"type": "number"},
+    "threshold": _number(0, 1),
     "max_samples": _whole(1, 1 << 31),
     "piece_samples": _whole(1, 1 << 31),
 }
@@ -168,16 +172,16 @@ _VOCABULARY: dict[str, dict[str, Any]] = {
 _RULES: dict[str, dict[str, Any]] = {
     "form": {"enum": ["none", "nfc", "nfd", "nfkc"]},
     "lowercase": {"type": "boolean"},
-    "separator": {"type": "string", "pattern": "(?s).{1,100}"},
+    "separator": _text(1, 100),
 }
 _FEATURES: dict[str, dict[str, Any]] = {
     "features": _list(_LINE, _MAX_VOCABULARY),
-    "feature_separator": {"type": "string", "pattern": "(?s).{1,100}"},
+    "feature_separator": _text(1, 100),
 }
 _WORD_PIECES: dict[str, dict[str, Any]] = {
     "lowercase": {"type": "boolean"},
     "strip_accents": {"type": "boolean"},
-    "vocabulary": _list({"type": "string", "pattern": "[^\n]{1,1000}"}, _MAX_VOCABULARY, 1),
+    "vocabulary": _list(_text(1, 1000) | {"pattern": "[^\n]*"}, _MAX_VOCABULARY, 1),
 }
 _SEARCH: dict[str, dict[str, Any]] = {
     "method": {"enum": ["beam", "sampling"]},
@@ -206,7 +210,7 @@ _SEARCH: dict[str, dict[str, Any]] = {
 }
 # Schema of a schema of an option. A choice has `enum`, and a number has bounds.
 _OPTION: dict[str, dict[str, Any]] = {"type": {"enum": ["string", "integer", "number"]}}
-_BOUNDS = {"type": "number"}
+_BOUNDS = _number(-(1 << 53), 1 << 53)
 _OPTION_PARTS: dict[str, dict[str, Any]] = {
     "enum": _list(_LINE, 100),
     "minimum": _BOUNDS,
@@ -222,14 +226,17 @@ def _require(path: Path, stored: Any, schemas: dict[str, dict[str, Any]], prefix
         raise RuntimeInputError(f"{path}: {name}received {stored!a:.80}, expected an object")
     for name, schema in schemas.items():
         if name not in stored:
-            raise RuntimeInputError(f"{path}: {prefix}{name}: missing, expected {_says(schema)}")
-        if not _fits(stored[name], schema):
             raise RuntimeInputError(
-                f"{path}: {prefix}{name}: received {stored[name]!a:.80}, expected {_says(schema)}"
+                f"{path}: {prefix}{name}: missing, expected {_description(schema)}"
+            )
+        if not _matches(stored[name], schema):
+            raise RuntimeInputError(
+                f"{path}: {prefix}{name}: received {stored[name]!a:.80}, expected "
+                f"{_description(schema)}"
             )
 
 
-def _fits(value: Any, schema: dict[str, Any]) -> bool:
+def _matches(value: Any, schema: dict[str, Any]) -> bool:
     """Tests a value against a schema with the words of JSON Schema that `_FIELDS` uses."""
     if "enum" in schema:
         return isinstance(value, str) and value in schema["enum"]
@@ -238,10 +245,11 @@ def _fits(value: Any, schema: dict[str, Any]) -> bool:
     if not isinstance(value, kind):
         return False
     if schema["type"] == "string":
-        return re.fullmatch(schema.get("pattern", "(?s).*"), value) is not None
+        fits = schema.get("minLength", 0) <= len(value) <= schema.get("maxLength", math.inf)
+        return bool(fits and re.fullmatch(schema.get("pattern", "(?s).*"), value))
     if schema["type"] == "array":
-        is_long = schema["minItems"] <= len(value) <= schema["maxItems"]
-        return is_long and all(_fits(item, schema["items"]) for item in value)
+        fits = schema["minItems"] <= len(value) <= schema["maxItems"]
+        return fits and all(_matches(item, schema["items"]) for item in value)
     if schema["type"] in ("integer", "number"):
         if isinstance(value, bool):
             return False
@@ -251,22 +259,34 @@ def _fits(value: Any, schema: dict[str, Any]) -> bool:
     return True
 
 
-def _says(schema: dict[str, Any]) -> str:
+def _description(schema: dict[str, Any]) -> str:
     """Describes the values of a schema."""
     if "enum" in schema:
-        return "one of " + ", ".join(schema["enum"])
+        return "one of " + _printable(", ".join(schema["enum"]), 1000)
     if schema["type"] == "array":
-        items = {"string": "strings", "integer": "integers", "array": "lists of integers"}
-        return f"a list of at most {schema['maxItems']:,} {items[schema['items']['type']]}"
+        count = f"{schema['minItems']} to {schema['maxItems']:,}"
+        return f"a list of {count} entries, each {_description(schema['items'])}"
+    if schema["type"] == "string":
+        # All patterns exclude line breaks.
+        line = " of one line" if "pattern" in schema else ""
+        if "maxLength" not in schema:
+            return f"a string{line}"
+        return f"a string{line} of {schema['minLength']} to {schema['maxLength']:,} characters"
     if schema["type"] not in ("integer", "number"):
-        noun = {"boolean": "true or false", "string": "a string of one line", "object": "an object"}
-        return noun[schema["type"]]
+        return {"boolean": "true or false", "object": "an object"}[schema["type"]]
     article = "an integer" if schema["type"] == "integer" else "a number"
-    if "maximum" not in schema:
-        return article
-    above = " above" if "exclusiveMinimum" in schema else ""
-    least = schema.get("minimum", schema.get("exclusiveMinimum"))
-    return f"{article} from{above} {least} to {schema['maximum']}"
+    names = {"exclusiveMinimum": "from above", "minimum": "from", "maximum": "to"}
+    bounds = [f" {word} {schema[name]}" for name, word in names.items() if name in schema]
+    return article + "".join(bounds)
+
+
+def reason_of(error: Exception) -> str:
+    """Returns the message of an error on one line, without characters that a terminal obeys."""
+    return _printable(str(error), 200)
+
+
+def _printable(text: str, length: int) -> str:
+    return ascii(" ".join(text.split()))[1:-1][:length]
 
 
 def _read_json(path: Path) -> Any:
@@ -275,7 +295,7 @@ def _read_json(path: Path) -> Any:
     except (ValueError, RecursionError) as error:
         if isinstance(error, RuntimeInputError):
             raise
-        raise RuntimeInputError(f"{path}: cannot be read: {error}") from None
+        raise RuntimeInputError(f"{path}: cannot be read: {reason_of(error)}") from None
 
 
 def read_file(path: Path, limit: int) -> bytes:
@@ -286,8 +306,7 @@ def read_file(path: Path, limit: int) -> bytes:
         with path.open("rb") as stream:
             content = stream.read(limit + 1)
     except Exception as error:  # a zip archive has an error class for each cause
-        reason = " ".join(str(error).split())[:200]
-        raise RuntimeInputError(f"{path}: cannot be read: {reason}") from None
+        raise RuntimeInputError(f"{path}: cannot be read: {reason_of(error)}") from None
     if len(content) > limit:
         raise RuntimeInputError(f"{path}: expected at most {limit:,} bytes")
     return content
@@ -324,8 +343,7 @@ class Vocabulary:
             # Fails if the vocabulary is damaged.
             self._processor.decode(self._processor.encode(["a", "\u00e4 a"]))
         except Exception as error:  # SentencePiece has an error class for each cause
-            reason = " ".join(str(error).split())[:200]
-            raise RuntimeInputError(f"{self._path}: cannot be read: {reason}") from None
+            raise RuntimeInputError(f"{self._path}: cannot be read: {reason_of(error)}") from None
         # The features follow the pieces; the first id is that of an unknown feature.
         self._unknown_feature = self.size
         for number, name in enumerate(stored.get("features", ())):
@@ -520,8 +538,7 @@ class Graph:
                 str(path), options, providers=["CPUExecutionProvider"], enable_fallback=0
             )
         except Exception as error:  # onnxruntime has an error class for each cause
-            reason = " ".join(str(error).split())[:200]
-            raise RuntimeInputError(f"{path}: cannot be loaded: {reason}") from None
+            raise RuntimeInputError(f"{path}: cannot be loaded: {reason_of(error)}") from None
         self.path = path
         self._make = onnxruntime.OrtValue.ortvalue_from_numpy
         self._inputs = [node.name for node in self._session.get_inputs()]
@@ -542,7 +559,7 @@ class Graph:
         feed = {}
         for name in self._inputs:
             if name not in inputs:
-                raise RuntimeInputError(f"{self.path}: unknown input {name!r}: export it again")
+                raise RuntimeInputError(f"{self.path}: unknown input {name!a:.80}: export it again")
             value = inputs[name]
             feed[name] = self._make(value) if isinstance(value, np.ndarray) else value
         names = list(outputs or self._names)
@@ -551,9 +568,9 @@ class Graph:
         wanted = [self._names[name] for name in names]
         try:
             found = self._session.run_with_ort_values(wanted, feed)
-        except Exception as error:  # as above
-            reason = " ".join(str(error).split())[:200]
-            raise RuntimeInputError(f"{self.path}: damaged: {reason!a}") from None
+        except Exception as error:  # onnxruntime has an error class for each cause
+            # The cause may be a damaged graph, but also an input that needs too much memory.
+            raise RuntimeInputError(f"{self.path}: cannot be run: {reason_of(error)}") from None
         return dict(zip(names, found, strict=True))
 
 
@@ -748,8 +765,11 @@ class Generator(Model):
         if stored["target"] != stored["source"]:
             self._target = vocabulary(folder, "target", stored["target"])
         self._continues: bool = stored["continues"]
-        _check_ids(folder, stored["search"], self._target.size)
-        self._searcher = _Searcher(self._graph, self._options, stored["grows"], self.batch_size)
+        size = self._target.size
+        _check_ids(folder, stored["search"], size)
+        self._searcher = _Searcher(
+            self._graph, self._options, stored["grows"], self.batch_size, size
+        )
 
     def run(self, inputs: Sequence[str]) -> list[list[Output]]:
         if self._continues:
@@ -813,7 +833,7 @@ class SoundModel(Model):
                 channels = file.getnchannels()
                 content = file.readframes(file.getnframes())
         except (OSError, EOFError, ValueError, TypeError, wave.Error) as error:
-            raise RuntimeInputError(f"{line}: not a recording: {error}") from None
+            raise RuntimeInputError(f"{line}: not a recording: {reason_of(error)}") from None
         if width != 2 or rate != self.sample_rate:
             raise RuntimeInputError(
                 f"{line}: expected 16 bits a sample and {self.sample_rate} samples a second"
@@ -915,8 +935,11 @@ class AttentionRecognizer(SoundModel):
     def _prepare(self, folder: Path, stored: dict[str, Any], search: dict[str, Any]) -> None:
         self._options = SimpleNamespace(**stored["search"] | search)
         self.n_best = self._options.n_best
-        _check_ids(folder, stored["search"], self._source.size)
-        self._searcher = _Searcher(self._graph, self._options, stored["grows"], self.batch_size)
+        size = self._source.size
+        _check_ids(folder, stored["search"], size)
+        self._searcher = _Searcher(
+            self._graph, self._options, stored["grows"], self.batch_size, size
+        )
         self.sample_rate = stored["sample_rate"]
 
     def run(self, inputs: Sequence[np.ndarray]) -> list[list[Output]]:
@@ -943,20 +966,26 @@ class AttentionRecognizer(SoundModel):
 class _Searcher:
     """Searches targets with the graphs `start`, `step` and, if the state grows, `grow`."""
 
-    def __init__(self, graph: Any, options: Any, grows: bool, batch_size: int) -> None:
+    def __init__(self, graph: Any, options: Any, grows: bool, batch_size: int, size: int) -> None:
         if options.n_best > options.beam_size and options.method == "beam":
             raise RuntimeInputError(
                 f"n_best: received {options.n_best}, expected at most the beam size, "
                 f"{options.beam_size}"
             )
         count = options.beam_size if options.method == "beam" else options.n_best
+        if count * options.max_length > _MAX_BATCH_TOKENS:
+            name = "beam_size" if options.method == "beam" else "n_best"
+            raise RuntimeInputError(
+                f"{name} x max_length: received {count:,} x {options.max_length:,}, expected at "
+                f"most {_MAX_BATCH_TOKENS:,} tokens"
+            )
         if batch_size * count * options.max_length > _MAX_BATCH_TOKENS:
             raise RuntimeInputError(
                 f"batch_size: received {batch_size:,}, expected at most "
                 f"{_MAX_BATCH_TOKENS // (count * options.max_length):,} with {count:,} hypotheses "
                 f"of max_length ({options.max_length:,})"
             )
-        self._options = options
+        self._options, self._vocabulary_size = options, size
         self._start, self._step = graph("start"), graph("step")
         if lacking := {"logits", "values", "tokens"} - {*self._step.outputs}:
             raise RuntimeInputError(f"step.onnx: damaged: it lacks {', '.join(sorted(lacking))}")
@@ -983,7 +1012,8 @@ class _Searcher:
         mask = outputs_of(self._start.path, state, memory_mask=("b", (size, None)))["memory_mask"]
         _check_rows(self._start.path, state, size)
         rows = {**rows, "mask": mask}
-        method = (_Beam if options.method == "beam" else _Sampling)(options, rows, self._step.path)
+        kind = _Beam if options.method == "beam" else _Sampling
+        method = kind(options, rows, self._step.path, self._vocabulary_size)
         names = [name for name in self._step.outputs if name not in method.unread]
         numbers = np.arange(len(method.done))
         results: list[list[Hypothesis]] = [[] for _ in numbers]
@@ -1020,7 +1050,8 @@ def _check_rows(path: Path, state: dict[str, Any], rows: int) -> None:
         shape = value.shape if isinstance(value, np.ndarray) else value.shape()
         if not shape or shape[0] != rows:
             raise RuntimeInputError(
-                f"{path}: damaged: {key} has the shape {tuple(shape)}, expected {rows:,} rows"
+                f"{path}: damaged: {key!a:.80} has the shape {str(tuple(shape))[:80]}, expected "
+                f"{rows:,} rows"
             )
 
 
@@ -1046,8 +1077,15 @@ class _Method:
 
     unread: tuple[str, ...] = ()
 
-    def __init__(self, options: Any, rows: dict[str, np.ndarray], path: Path, count: int) -> None:
+    def __init__(
+        self, options: Any, rows: dict[str, np.ndarray], path: Path, size: int, count: int
+    ) -> None:
         self._options, self._rows, self._path, self.count = options, rows, path, count
+        # A prompt may be of another vocabulary than the targets, of which `size` is the size.
+        largest = int(rows["prefix"].max(initial=0)) if "prefix" in rows else 0
+        self._least_logits = max(size, largest + 1)
+        # Known after the first step, and the same in each.
+        self._num_logits: int | None = None
         batch = len(rows["max_length"])
         self.tokens = np.full((batch, count), options.start_token, np.int32)
         # The slots of the last step that the hypotheses continue.
@@ -1091,15 +1129,15 @@ class _Method:
         return allowed
 
     def _logits(self, outputs: dict[str, Any]) -> np.ndarray:
-        """Returns the logits `(B, K, V)` of a step, with all ids of the search settings in V."""
-        shape = (*self.tokens.shape, None)
+        """Returns the logits `(B, K, V)` of a step, with all ids of the vocabulary in V."""
+        shape = (*self.tokens.shape, self._num_logits)
         logits = outputs_of(self._path, outputs, logits=("f", shape))["logits"]
-        options = self._options
-        ids = (options.end_token, *options.forbidden_tokens, *options.prefix)
-        if max(ids) >= logits.shape[-1] or self._history.max(initial=0) >= logits.shape[-1]:
+        if logits.shape[-1] < self._least_logits:
             raise RuntimeInputError(
-                f"{self._path}: damaged: it has {logits.shape[-1]:,} logits, and its ids are larger"
+                f"{self._path}: damaged: it has {logits.shape[-1]:,} logits, expected at least "
+                f"{self._least_logits:,}"
             )
+        self._num_logits = logits.shape[-1]
         return logits
 
     def _completions(self, tokens: list[int]) -> Iterator[int]:
@@ -1126,8 +1164,8 @@ class _Method:
 class _Beam(_Method):
     """Beam search; see `keras_seq.search.beam_search`."""
 
-    def __init__(self, options: Any, rows: dict[str, np.ndarray], path: Path) -> None:
-        super().__init__(options, rows, path, options.beam_size)
+    def __init__(self, options: Any, rows: dict[str, np.ndarray], path: Path, size: int) -> None:
+        super().__init__(options, rows, path, size, options.beam_size)
         batch, n_best = len(self.done), options.n_best
         # All hypotheses are equal at first. To avoid duplicates, only the first one is live.
         self._totals[:, 1:] = _NEG_INF
@@ -1273,8 +1311,8 @@ class _Sampling(_Method):
     unread = ("values", "tokens")
     candidates = 1
 
-    def __init__(self, options: Any, rows: dict[str, np.ndarray], path: Path) -> None:
-        super().__init__(options, rows, path, options.n_best)
+    def __init__(self, options: Any, rows: dict[str, np.ndarray], path: Path, size: int) -> None:
+        super().__init__(options, rows, path, size, options.n_best)
         self._lengths = np.zeros_like(self.tokens)
         self._ended = np.zeros_like(self.tokens, bool)
 
@@ -1460,7 +1498,7 @@ def _checked(options: dict[str, Any], stored: dict[str, Any]) -> dict[str, Any]:
     """Checks search settings of the caller, which replace those of `MODEL_FILE`."""
     for name, value in options.items():
         if name not in stored["options"]:
-            known = ", ".join(sorted(stored["options"]))
+            known = _printable(", ".join(sorted(stored["options"])), 1000)
             raise RuntimeInputError(f"{name}: unknown, expected one of {known}")
         _check_option(name, value, stored["options"][name])
         if name in _SEARCH:
@@ -1469,8 +1507,8 @@ def _checked(options: dict[str, Any], stored: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check_option(name: str, value: Any, schema: dict[str, Any]) -> None:
-    if not _fits(value, schema):
-        raise RuntimeInputError(f"{name}: received {value!a:.80}, expected {_says(schema)}")
+    if not _matches(value, schema):
+        raise RuntimeInputError(f"{name}: received {value!a:.80}, expected {_description(schema)}")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -129,7 +129,10 @@ class SavedModelTranslator(LineTranslator):
 
 
 def _on_one_line(text: str) -> str:
-    """Replaces line breaks, as exported graphs and `keras_seq.text.Tokenizer` do."""
+    """Replaces line breaks, as exported graphs and `keras_seq.text.Tokenizer` do.
+
+    A graph of someone else may not do it.
+    """
     return text.replace("\n", " ").replace("\r", " ")
 
 

@@ -303,7 +303,7 @@ def test_trust_option_is_rejected_for_a_run_directory(tiny_run, keras_seq_comman
         (b"\x0a\x00", (2,), "more than 50,000 fields"),
         (b"\x0a\x00", (2, 2), "more than 50,000 fields"),
         (b"\x1a\x00", (2, 1), "more than 50,000 fields"),
-        (b"\x12\x00", (2, 1, 5), "more than 50,000 fields"),
+        (b"\x0a\x00", (2, 1, 5), "more than 50,000 fields"),
     ],
     ids=["graphs", "nodes", "functions", "inputs", "attributes"],
 )

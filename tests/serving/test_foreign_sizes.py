@@ -8,6 +8,7 @@ import pytest
 from foreign_model import change_graph, save_foreign
 
 from keras_seq.serving.graph_file.operations import check_trusted
+from keras_seq.serving.http.model import LoadedModel, ModelError
 from keras_seq.text import InputError
 
 
@@ -138,5 +139,9 @@ def test_sparse_file_of_variables_is_rejected(version):
 def test_export_that_does_not_fit_into_the_memory_is_rejected(tiny_export, monkeypatch):
     check_trusted(tiny_export / "1")
     monkeypatch.setenv("KERAS_SEQ_MAX_MEMORY", "10K")
-    with pytest.raises(InputError, match=r"needs more than \d\.\d MB of memory, 0.0 MB are free"):
+    message = r"the model needs more than \d\.\d MB of memory, 0\.0 MB are free: use"
+    with pytest.raises(InputError, match=f"^{tiny_export}/1: {message}"):
         check_trusted(tiny_export / "1")
+    # The server names the directory itself.
+    with pytest.raises(ModelError, match=f"^{message}"):
+        LoadedModel(tiny_export / "1", 1)

@@ -210,6 +210,34 @@ def test_rejected_request_does_not_fail_others_in_its_batch():
     asyncio.run(run())
 
 
+def test_run_beyond_the_time_limit_is_not_repeated():
+    class Endless(Doubling):
+        """Is too slow for batches of `slow_rows` rows; rejects other batches of several rows."""
+
+        slow_rows = 0
+
+        def run(self, name, inputs):
+            outputs = super().run(name, inputs)
+            if len(inputs["x"]) == self.slow_rows:
+                raise RequestError("too slow", 504)
+            if len(inputs["x"]) > 1:
+                raise RequestError("several rows")
+            return outputs
+
+    async def run(slow_rows):
+        model, shared = Endless(), batcher()
+        model.slow_rows = slow_rows
+        requests = (doubled(shared, model, [value]) for value in range(4))
+        answers = await asyncio.gather(*requests, return_exceptions=True)
+        assert [answer.code for answer in answers] == [504] * 4
+        assert model.held == 0 and shared.waiting_rows == 0
+        await shared.close()
+        return [values for _, values in model.batches]
+
+    assert asyncio.run(run(4)) == [[0, 1, 2, 3]]
+    assert asyncio.run(run(1)) == [[0, 1, 2, 3], [0]]
+
+
 def test_waiting_rows_of_a_canceled_request_never_run():
     async def run():
         model, shared = Doubling(0.05), batcher(batch_size=2, delay=0.0)

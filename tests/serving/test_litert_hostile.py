@@ -49,7 +49,7 @@ def lite(golden, tmp_path):
     ("entries", "message"),
     [
         ({"max_length": "5"}, "max_length: received '5', expected an integer from 1 to"),
-        ({"max_length": 9999}, "damaged: the input source has the shape"),
+        ({"max_length": 9999}, "damaged: the input 'source' has the shape"),
         ({"continues": 1}, "continues: received 1, expected true or false"),
         ({"labels": ["a\nb"]}, "labels: received"),
         ({"target": []}, "target: received [], expected an object"),

@@ -101,13 +101,21 @@ def test_each_entry_of_model_json_may_be_missing_or_wrong(export):
     [
         ("max_length", "5", "max_length: received '5', expected an integer from 1 to 100000"),
         ("task", ["a"], "task: received ['a'], expected one of translate, vae"),
-        ("labels", ["a\nb"], "labels: received ['a\\nb'], expected a list of at most 100,000 str"),
+        ("labels", ["a\nb"], "labels: received ['a\\nb'], expected a list of 1 to 100,0"),
         ("search", None, "search: received None, expected an object"),
         ("search.beam_size", 10**9, "search.beam_size: received 1000000000, expected an integer"),
         ("search.top_p", 0, "search.top_p: received 0, expected a number from above 0 to 1"),
         ("search.prefix", [300], "search.prefix: received 300, expected an id below 268"),
         ("search.forbidden_tokens", [10**9], "search.forbidden_tokens: received [1000000000]"),
-        ("search.forbidden_sequences", [[]], "expected a list of at most 100,000 lists of int"),
+        (
+            "search.forbidden_sequences",
+            [[]],
+            "expected a list of 0 to 100,000 entries, each a list of 1 to 100,000 entries, each an "
+            "integer from 0 to 1000000",
+        ),
+        ("labels", [], "labels: received [], expected a list of 1 to 100,000 entries, each a str"),
+        ("source.separator", "a" * 101, "aa, expected a string of 1 to 100 characters"),
+        ("threshold", 10**400, "expected a number from 0 to 1"),
         ("search.end_token", 268, "search.end_token: received 268, expected an id below 268"),
         ("source.form", "x", "source.form: received 'x', expected one of none, nfc, nfd, nfkc"),
         ("source.separator", "", "source.separator: received '', expected a string"),
@@ -131,6 +139,14 @@ def test_wrong_entry_is_named_with_the_file(export, place, value, message):
 def test_search_of_too_many_tokens_is_refused(export):
     with pytest.raises(runtime.RuntimeInputError, match="batch_size: received 100,000, expected"):
         runtime.load(export, batch_size=100_000, beam_size=1000)
+    # No size of a batch is small enough.
+    settings = {"method": "sampling", "n_best": 100_000, "max_length": 10_000}
+    change(export, "options.n_best.maximum", 100_000)
+    with pytest.raises(runtime.RuntimeInputError) as error:
+        runtime.load(export, batch_size=1, **settings)
+    assert str(error.value) == (
+        "n_best x max_length: received 100,000 x 10,000, expected at most 268,435,456 tokens"
+    )
 
 
 def test_bounds_of_the_search_equal_those_of_the_settings():
@@ -209,6 +225,107 @@ def test_damaged_graphs_are_one_line(export, capfd):
     assert damaged > 20
     # onnxruntime prints nothing besides.
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("entries", "sizes", "message"),
+    [
+        (
+            {"search.forbidden_sequences": [[267]]},
+            [100],
+            "it has 100 logits, expected at least 268",
+        ),
+        ({"search.repetition_penalty": 2}, [267], "it has 267 logits, expected at least 268"),
+        ({"search.repetition_penalty": 2}, [300, 268], "logits is float32 (2, 2, 268)"),
+        ({"search.no_repeat_ngram_size": 1}, [300, 268], "logits is float32 (2, 2, 268)"),
+        ({"task": "language-model", "continues": True}, [100], "it has 100 logits, expected at"),
+    ],
+)
+def test_too_few_logits_are_one_line(export, monkeypatch, entries, sizes, message):
+    """Ids of the settings, the prompt and the steps before index the logits."""
+    for place, value in entries.items():
+        change(export, place, value)
+    call = runtime.Graph.__call__
+
+    def changed_call(self, inputs, outputs=None):
+        if "token" in inputs:
+            inputs = {**inputs, "token": np.minimum(inputs["token"], 267)}
+        found = call(self, inputs, outputs)
+        if "logits" in found:
+            logits = found["logits"].numpy()
+            size = sizes[min(int(inputs["position"]), len(sizes) - 1)]
+            # The last logits are the highest.
+            wide = np.concatenate([logits, np.full((*logits.shape[:2], 32), 9, np.float32)], -1)
+            found["logits"] = wide[..., :size]
+        return found
+
+    monkeypatch.setattr(runtime.Graph, "__call__", changed_call)
+    assert f"{export / 'step.onnx'}: damaged: {message}" in refusal(export)
+
+
+@pytest.mark.parametrize("features", [[], ["a"]])
+def test_prompt_of_a_larger_vocabulary_is_one_line(export, features):
+    """A prompt is of the source vocabulary, which an export may make larger than the target's."""
+    change(export, "task", "language-model")
+    change(export, "continues", True)
+    change(export, "target", stored_of(export)["source"])
+    change(export, "source.feature_separator", "\t")
+    change(export, "source.features", features)
+    model = runtime.load(export)
+    with pytest.raises(runtime.RuntimeInputError, match="it has 268 logits, expected at least 2"):
+        model(["a\tunknown\ta"])
+
+
+def test_names_in_a_graph_do_not_reach_the_terminal(export):
+    """onnxruntime quotes the names of nodes and inputs."""
+    onnx = pytest.importorskip("onnx")
+    name = "\x1b[31m" + "red" * 300
+    value = onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1])
+    graphs = {
+        "cannot be loaded: ": ([onnx.helper.make_node("Unknown", [name], ["y"], name=name)], []),
+        "unknown input ": ([onnx.helper.make_node("Identity", [name], ["y"])], [value]),
+    }
+    for message, (nodes, inputs) in graphs.items():
+        output = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [1])
+        graph = onnx.helper.make_graph(nodes, "g", inputs, [output])
+        operators = [onnx.helper.make_opsetid("", 18)]
+        model = onnx.helper.make_model(graph, opset_imports=operators, ir_version=9)
+        (export / "start.onnx").write_bytes(model.SerializeToString())
+        with pytest.raises(runtime.RuntimeInputError) as error:
+            runtime.Graph(export / "start.onnx", 1)({})
+        assert f"start.onnx: {message}" in str(error.value)
+        assert "\\x1b[31mred" in str(error.value) and "\x1b" not in str(error.value)
+        assert len(str(error.value)) < 400
+
+
+def test_graph_that_needs_too_much_memory_is_not_called_damaged(tmp_path):
+    onnx = pytest.importorskip("onnx")
+    size = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.INT64, [1])
+    output = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [None])
+    node = onnx.helper.make_node("ConstantOfShape", ["x"], ["y"])
+    graph = onnx.helper.make_graph([node], "g", [size], [output])
+    operators = [onnx.helper.make_opsetid("", 18)]
+    model = onnx.helper.make_model(graph, opset_imports=operators, ir_version=9)
+    (tmp_path / "model.onnx").write_bytes(model.SerializeToString())
+    filled = runtime.Graph(tmp_path / "model.onnx", 1)
+    assert filled({"x": np.array([3], np.int64)})["y"].numpy().tolist() == [0, 0, 0]
+    with pytest.raises(runtime.RuntimeInputError, match=r"model\.onnx: cannot be run: .*onnx"):
+        filled({"x": np.array([1 << 60], np.int64)})
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "options", "message"),
+    [
+        ("options.beam_size.enum", ["\x1b[31m"], {"beam_size": 9}, r"one of \x1b[31m"),
+        ("options.seed", {"type": "integer", "maximum": 8}, {"seed": 9}, "an integer to 8"),
+        ("options.\x1b[31m", {"type": "integer"}, {"x": 9}, r"expected one of \x1b[31m"),
+    ],
+)
+def test_options_of_an_export_do_not_reach_the_terminal(export, place, value, options, message):
+    change(export, place, value)
+    with pytest.raises(runtime.RuntimeInputError) as error:
+        runtime.load(export, **options)
+    assert message in str(error.value) and str(error.value).isprintable()
 
 
 @pytest.mark.parametrize(

@@ -62,8 +62,10 @@ def test_damaged_graph_files_raise_nothing_but_input_error(tiny_export, tmp_path
     flips = [
         whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1 :] for place in range(40)
     ]
+    # A graph whose field is longer than the graph, before another graph.
+    torn = b"\x12\x02\x0a\x05\x12\x00"
     refused = 0
-    for content in [b"\xff" * 20, b"\x12\x80", b"{}", *cuts, *flips]:
+    for content in [b"\xff" * 20, b"\x12\x80", b"{}", torn, *cuts, *flips]:
         (tmp_path / "saved_model.pb").write_bytes(content)
         try:
             read_signatures(tmp_path)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from keras_seq.serving.graph_file import wire
 from keras_seq.serving.graph_file.calls import Body, expanded_nodes
 from keras_seq.serving.graph_file.sizes import check_sizes
-from keras_seq.serving.graph_file.wire import Message
+from keras_seq.serving.graph_file.wire import Message, attribute_functions, attribute_values
 from keras_seq.storage import check_tree
 from keras_seq.text import InputError
 
@@ -52,8 +52,6 @@ _OTHER_FORMS = ("saved_model.cpb", "saved_model.pbtxt")
 # Maximum ratio of the nodes after all calls of functions are expanded. It is 3 in exported graphs,
 # because each signature calls the search.
 _MAX_EXPANSION = 20
-# Maximum nesting depth of functions in the attributes of functions.
-_MAX_DEPTH = 8
 _ADVICE = "a SavedModel is a program: use --trust if you know who made it"
 
 
@@ -208,14 +206,7 @@ def _nodes(message: Message, number: int) -> Iterator[_Node]:
         yield _Node(op, name, inputs, called)
 
 
-def _called(attribute: Message, depth: int = 0) -> Iterator[str]:
+def _called(attribute: Message) -> Iterator[str]:
     """Yields the names of the functions in an attribute of a node, including nested functions."""
-    if depth > _MAX_DEPTH:
-        raise ValueError("functions nested too deep")
-    for entry in attribute.values(2):
-        functions = list(entry.values(10))
-        functions += [function for items in entry.values(1) for function in items.values(9)]
-        for function in functions:
-            yield function.only(1).text()
-            for inner in function.values(2):
-                yield from _called(inner, depth + 1)
+    for value in attribute_values(attribute):
+        yield from (function.only(1).text() for function in attribute_functions(value))

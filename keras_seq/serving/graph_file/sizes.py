@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from keras_seq.process.memory import require_memory, shown_size
-from keras_seq.serving.graph_file.wire import Message
+from keras_seq.serving.graph_file.wire import Message, attribute_values
 from keras_seq.storage import open_regular, reason, size_on_disk
 from keras_seq.text import InputError
 
@@ -39,8 +39,6 @@ _SMALL_VARIABLES = 1 << 20
 _MAX_VALUES = 1 << 60
 # Maximum number of axes of a tensor in TensorFlow.
 _MAX_AXES = 254
-# Maximum nesting depth of functions in the attributes of functions.
-_MAX_DEPTH = 8
 
 
 def check_sizes(version: Path, meta_graph: Message) -> None:
@@ -53,7 +51,7 @@ def check_sizes(version: Path, meta_graph: Message) -> None:
     for node in _nodes(graph):
         fields = list(node.fields())
         attributes = [value for number, value in fields if number == 5]
-        for tensor in (tensor for entry in attributes for tensor in _tensors(entry.only(2))):
+        for tensor in (tensor for entry in attributes for tensor in _tensors(entry)):
             size = _size(tensor.only(2), tensor.last().get(1, 0))
             constants += size
             beyond_ratio += max(0, size - _MAX_RATIO * tensor.num_bytes)
@@ -71,7 +69,7 @@ def check_sizes(version: Path, meta_graph: Message) -> None:
             f"{version}: its variables take {shown_size(variables)}, but their files contain "
             f"{shown_size(stored)}"
         )
-    require_memory(constants + stored, f"{version}", "use a computer with more memory")
+    require_memory(constants + stored, f"{version}: the model", "use a computer with more memory")
 
 
 def _stored_bytes(path: Path) -> int:
@@ -93,18 +91,12 @@ def _nodes(graph: Message) -> Iterator[Message]:
             yield from function.values(3)
 
 
-def _tensors(attribute: Message, depth: int = 0) -> Iterator[Message]:
-    """Yields the tensors in the value of an attribute, including those of nested functions."""
-    if depth > _MAX_DEPTH:
-        raise ValueError("functions nested too deep")
-    yield from attribute.values(8)
-    functions = list(attribute.values(10))
-    for items in attribute.values(1):
-        yield from items.values(8)
-        functions += items.values(9)
-    for function in functions:
-        for inner in function.values(2):
-            yield from _tensors(inner.only(2), depth + 1)
+def _tensors(attribute: Message) -> Iterator[Message]:
+    """Yields the tensors in an attribute of a node, including those of nested functions."""
+    for value in attribute_values(attribute):
+        yield from value.values(8)
+        for items in value.values(1):
+            yield from items.values(8)
 
 
 def _size(shape: Message, dtype: int) -> int:

@@ -18,6 +18,8 @@ _MAX_BYTES = 1 << 28
 # Maximum number of fields that are read from a graph file. Exported graphs have up to 200,000. A
 # field takes two bytes of the file, but up to a hundred in memory.
 _MAX_FIELDS = 4_000_000
+# Maximum nesting depth of functions in the attributes of functions.
+_MAX_DEPTH = 8
 # Exceptions that the parser may raise for a damaged message.
 _DAMAGE = (ValueError, IndexError, KeyError, TypeError, AttributeError)
 
@@ -105,8 +107,32 @@ def meta_graph(version: Path) -> Message:
         if graph is None:
             raise ValueError("no graph")
         if next(graphs, None) is not None:
+            # A damaged length may make several graphs of one, but then cuts a field of the first.
+            for _ in graph.fields():
+                pass
             raise InputError(f"{version / FILE}: contains several graphs, expected one")
         return graph
+
+
+def attribute_values(attribute: Message, depth: int = 0) -> Iterator[Message]:
+    """Yields the value of an attribute of a node, and those of nested functions.
+
+    The field numbers are those of tensorflow/core/framework/attr_value.proto.
+    """
+    if depth > _MAX_DEPTH:
+        raise ValueError("functions nested too deep")
+    value = attribute.only(2)
+    yield value
+    for function in attribute_functions(value):
+        for inner in function.values(2):
+            yield from attribute_values(inner, depth + 1)
+
+
+def attribute_functions(value: Message) -> Iterator[Message]:
+    """Yields the functions in the value of an attribute, without those nested in them."""
+    yield from value.values(10)
+    for items in value.values(1):
+        yield from items.values(9)
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from keras_seq.serving.http.errors import RequestError
+from keras_seq.serving.http.errors import TOO_SLOW, RequestError
 
 Arrays = dict[str, np.ndarray]
 
@@ -81,7 +81,8 @@ class Batcher:
     thread is free, and either the batch is full or its first row has waited for `delay`. Requests
     larger than a batch are split. Batches are padded to a few sizes with copies of their last row,
     so that the model runs with few different shapes. If the model rejects a batch, each request of
-    the batch runs separately, so that a bad request does not fail others.
+    the batch runs separately, so that a bad request does not fail others. If a run reaches its time
+    limit, all requests of the batch that are not done fail, because each may take as long again.
 
     `delay` is in seconds, and `queue_size` is in rows. `threads` is the number of parallel batches.
     `observe` is called with the number of rows and the seconds of each batch.
@@ -191,20 +192,23 @@ class Batcher:
 
     async def _run_batch(self, queue: _RequestQueue, slices: list[_RequestSlice]) -> None:
         queue.model.hold()
+        left = slices
         try:
             try:
                 await self._run_model(queue, slices)
             except RequestError as error:
-                if len(slices) == 1:
-                    _fail(slices[0], error)
-                    return
-                for rows in slices:
+                if len(slices) == 1 or error.code == TOO_SLOW:
+                    raise
+                while left:
                     try:
-                        await self._run_model(queue, [rows])
+                        await self._run_model(queue, left[:1])
                     except RequestError as row_error:
-                        _fail(rows, row_error)
+                        if row_error.code == TOO_SLOW:
+                            raise
+                        _fail(left[0], row_error)
+                    left = left[1:]
         except Exception as error:
-            for rows in slices:
+            for rows in left:
                 _fail(rows, error)
         finally:
             queue.model.release()

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from starlette.responses import JSONResponse, Response
 
+# HTTP status of a run that reaches its time limit, as in TensorFlow Serving.
+TOO_SLOW = 504
+
 
 class RequestError(ValueError):
     """Error response to a request, with the HTTP status `code` and additional `headers`.

@@ -18,7 +18,7 @@ from keras_seq.operating_system import usable_cores
 from keras_seq.serving.graph_file import time_limit
 from keras_seq.serving.graph_file.operations import check_trusted
 from keras_seq.serving.graph_file.signatures import Signature, TensorInfo, read_signatures
-from keras_seq.serving.http.errors import RequestError
+from keras_seq.serving.http.errors import TOO_SLOW, RequestError
 from keras_seq.serving.http.tensors import NUMPY_TYPES
 from keras_seq.serving.http.text_libraries import TEXT_LIBRARIES, text_library
 from keras_seq.serving.http.versions import read_record, recorded_languages
@@ -26,9 +26,6 @@ from keras_seq.text import InputError
 
 # Maximum length of a quoted TensorFlow error. The end of a long message only names graph nodes.
 _MAX_MESSAGE = 300
-
-# HTTP status of a run that reaches its time limit, as in TensorFlow Serving.
-_TOO_SLOW = 504
 # Maximum number of values of an input in the warm-up.
 _MAX_ROW_VALUES = 1 << 22
 # Types and ranks of the inputs of a model that takes recordings.
@@ -118,7 +115,7 @@ class LoadedModel:
                 self.run(name, inputs)
             except RequestError as error:
                 # Other signatures may refuse so small an input, such as a piece of a stream.
-                if name == "serving_default" or error.code == _TOO_SLOW:
+                if name == "serving_default" or error.code == TOO_SLOW:
                     raise
 
     def run(self, name: str, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -143,7 +140,7 @@ class LoadedModel:
             raise RequestError(f"the model rejects this input: {_line(error)}") from None
         except tf.errors.DeadlineExceededError:
             message = f"the model {time_limit.ERROR.format(seconds)}"
-            raise RequestError(message, _TOO_SLOW) from None
+            raise RequestError(message, TOO_SLOW) from None
         except tf.errors.ResourceExhaustedError:
             raise RequestError("out of memory: send fewer or shorter rows", 429) from None
         finally:
