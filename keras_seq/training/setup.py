@@ -141,8 +141,10 @@ class TrainingSetup:
         before = training_arrays(self.train_model)
         for shape in self.largest:
             rows, source_steps, _ = shape
+            training = self.settings.training
+            candidates = training.minimum_risk_samples if training.minimum_risk else 1
             # A system that promises more memory than it has kills the process that uses it.
-            if not attention_fits(self.settings, rows, source_steps):
+            if not attention_fits(self.settings, rows * candidates, source_steps):
                 raise self.out_of_memory(shape)
             self.train_model.optimizer.begin_last_micro_batch()
             try:
