@@ -7,10 +7,9 @@ import numpy as np
 from keras_seq.data.layout import INDEX, OFFSET, SHARD_TOKENS, SIDES, VERSION
 from keras_seq.data.writing import CorpusCounts
 from keras_seq.storage import check_regular, read_json
+from keras_seq.storage.limits import MAX_INDEX_BYTES
 from keras_seq.text import InputError
 
-# A shard of a million pairs takes about a hundred bytes of the index.
-_MAX_INDEX_BYTES = 16 << 20
 # Above every number of pairs or tokens of a corpus.
 _MAX_COUNT = 2**63
 
@@ -53,7 +52,7 @@ def map_array(path: str, dtype: np.dtype, count: int) -> np.ndarray:
 
 def read_index(path: Path) -> dict:
     """Reads and validates `corpus.json`; converts its dtypes and counts."""
-    index = read_json(path, _MAX_INDEX_BYTES)
+    index = read_json(path, MAX_INDEX_BYTES)
     version = index.get("version")
     if version != VERSION:
         raise InputError(

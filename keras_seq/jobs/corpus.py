@@ -20,9 +20,8 @@ from keras_seq.preparation.record import imported_hashes, text_hashes
 from keras_seq.run.checks import WORK
 from keras_seq.settings import SIDES, Settings
 from keras_seq.storage import check_tree, make_directory, read_file, remove, write_file
+from keras_seq.storage.limits import MAX_VOCABULARY_BYTES
 from keras_seq.text import Example, Notice, tokenizer_from_bytes
-
-_MAX_VOCABULARY_BYTES = 64 << 20
 
 
 class WorkerExecutor:
@@ -70,7 +69,7 @@ class WorkerExecutor:
         files = [folder / "source.model", folder / "target.model"]
         if files[1].exists():
             self._notice("vocabulary learned already")
-            contents = [read_file(file, _MAX_VOCABULARY_BYTES) for file in files]
+            contents = [read_file(file, MAX_VOCABULARY_BYTES) for file in files]
             source, target = map(tokenizer_from_bytes, contents)
             return source, source if settings.tokenizer.joint else target
         learned = learn()

@@ -9,9 +9,9 @@ from typing import Any
 
 from keras_seq.jobs.chunks import Chunk
 from keras_seq.storage import make_directory, read_file, remove, write_file
+from keras_seq.storage.limits import MAX_RECORD_BYTES
 from keras_seq.text import InputError
 
-_MAX_RECORD_BYTES = 1 << 20
 _SHOWN = 4
 
 
@@ -67,7 +67,7 @@ def read_record(path: Path) -> dict[str, Any] | None:
     """Reads the record of a job from a JSON file; returns None if the file is missing."""
     if not path.exists():
         return None
-    content = read_file(path, _MAX_RECORD_BYTES)
+    content = read_file(path, MAX_RECORD_BYTES)
     try:
         value = json.loads(content)
     except (ValueError, RecursionError):

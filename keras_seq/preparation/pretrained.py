@@ -32,9 +32,9 @@ from keras_seq.storage import (
     sync_tree,
     temporary_directory,
 )
+from keras_seq.storage.limits import MAX_VOCABULARY_BYTES
 from keras_seq.text import InputError, Notice, WordPieceTokenizer
 
-_MAX_BYTES = 64 << 20
 _TOKENIZERS = ("BertTokenizer", "DistilBertTokenizer")
 _WEIGHTS = "model.weights.h5"
 # Files of a preset that training needs.
@@ -93,7 +93,7 @@ def fetch_preset(preset: str | None, notice: Notice | None = None) -> None:
 def read_word_pieces(directory: str | Path) -> WordPieceTokenizer:
     """Reads the tokenizer of an untrusted preset. Raises InputError if it is unsupported."""
     path = Path(directory) / "tokenizer.json"
-    values = read_json(path, _MAX_BYTES)
+    values = read_json(path, MAX_VOCABULARY_BYTES)
     kind, config = values.get("class_name"), values.get("config")
     if kind not in _TOKENIZERS or not isinstance(config, dict):
         raise InputError(f"{path}: expected a tokenizer of {' or '.join(_TOKENIZERS)}")
@@ -102,7 +102,7 @@ def read_word_pieces(directory: str | Path) -> WordPieceTokenizer:
     if config.get("split", True) is not True or config.get("special_tokens_in_strings"):
         raise InputError(f"{path}: expected split words and no special tokens in strings")
     vocabulary = Path(directory) / "assets" / "tokenizer" / "vocabulary.txt"
-    content = read_file(vocabulary, _MAX_BYTES)
+    content = read_file(vocabulary, MAX_VOCABULARY_BYTES)
     try:
         text = content.decode("utf-8")
         lines = text.replace("\r\n", "\n").split("\n")
@@ -161,7 +161,7 @@ def check_pretrained(settings: Settings) -> None:
     if size_on_disk(status) < status.st_size:
         raise InputError(f"{weights}: a sparse file: it has holes instead of weights")
     # A generous limit: the lower bound does not count positions, segments and biases.
-    max_size = 8 * min_size + _MAX_BYTES
+    max_size = 8 * min_size + MAX_VOCABULARY_BYTES
     if not min_size <= (size := status.st_size) <= max_size:
         limit = f"at least {min_size:,}" if size < min_size else f"at most {max_size:,}"
         raise InputError(

@@ -16,6 +16,7 @@ from keras_seq.storage import (
     remove,
     remove_temporaries,
 )
+from keras_seq.storage.limits import MAX_ENTRIES
 from keras_seq.text import InputError
 
 # The first line of settings.toml marks a directory as a run.
@@ -38,7 +39,6 @@ _FILES = (
         "settings.toml",
     ),
 )
-_MAX_ENTRIES = 100_000
 
 
 def lock_directory(path: str | os.PathLike[str]) -> DirectoryLock:
@@ -70,7 +70,7 @@ def check_run_files(path: Path) -> None:
     """Refuses links, pipes and devices among the files of a run. Other files are not read."""
     for name in os.listdir(path):
         if name in (*_FILES, LOCK, WORK) or name.startswith(TEMPORARY):
-            check_tree(path / name, limit=None if name == WORK else _MAX_ENTRIES)
+            check_tree(path / name, limit=None if name == WORK else MAX_ENTRIES)
 
 
 def remove_run_files(path: Path, *, keep: tuple[str, ...] = ()) -> None:

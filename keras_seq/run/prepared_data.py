@@ -14,11 +14,11 @@ from keras_seq.run.vocabularies import V, Vocabulary, read_vocabularies, write_v
 from keras_seq.settings import Settings
 from keras_seq.storage import check_regular, make_directory, write_file
 from keras_seq.storage.checkpoints import CheckpointStore
+from keras_seq.storage.limits import MAX_INDEX_BYTES
 from keras_seq.text import InputError, Labels, Tokenizer, read_lines
 
 # The version of the record that `keras_seq.preparation` writes.
 PREPARED_FORMAT = 1
-_MAX_RECORD_BYTES = 16 << 20
 
 
 class PreparedData:
@@ -154,7 +154,7 @@ class PreparedData:
         Raises InputError if it cannot be read, or a newer keras-seq wrote it.
         """
         path = self.preparation_file(self.path)
-        record = read_optional_json(path, _MAX_RECORD_BYTES)
+        record = read_optional_json(path, MAX_INDEX_BYTES)
         refuse_newer(path, "prepared text", (record or {}).get("format"), PREPARED_FORMAT)
         return record
 

@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeGuard
 from keras_seq.run.hub_address import FILES, fetch
 from keras_seq.settings import METRICS
 from keras_seq.storage import hash_file, read_json, reason
+from keras_seq.storage.limits import MAX_RECORD_BYTES
 from keras_seq.text import InputError
 
 PREFIX = "pretrained:"
@@ -20,7 +21,6 @@ INDEX = "index.json"
 # The index of the models on the Hub, a copy of the index of the folder that was uploaded.
 _HUB_INDEX = Path(__file__).with_name("pretrained_models.json")
 _HUB = "hf://keras-seq"
-_MAX_INDEX_BYTES = 1 << 20
 # `keras-seq evaluate` adds to the card of a run.
 _CHANGING = ("README.md",)
 
@@ -85,7 +85,7 @@ def read_index(path: Path) -> dict[str, PretrainedModel]:
     try:
         return {
             name: PretrainedModel(**entry)
-            for name, entry in read_json(path, _MAX_INDEX_BYTES).items()
+            for name, entry in read_json(path, MAX_RECORD_BYTES).items()
         }
     except TypeError:
         raise InputError(f"{path}: not an index of trained models: build them again") from None

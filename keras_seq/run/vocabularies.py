@@ -8,9 +8,8 @@ from typing import TypeVar
 
 from keras_seq.settings import TASKS, Settings
 from keras_seq.storage import make_directory, read_file, write_file
+from keras_seq.storage.limits import MAX_VOCABULARY_BYTES
 from keras_seq.text import InputError, Labels, Tokenizer, tokenizer_from_bytes
-
-_MAX_BYTES = 64 << 20
 
 Vocabulary = Tokenizer | Labels
 V = TypeVar("V", Tokenizer, Labels)
@@ -62,7 +61,7 @@ def write_vocabularies(directory: Path, source: Tokenizer, target: Vocabulary) -
 
 
 def _read(make: Callable[[bytes], V], path: Path) -> V:
-    content = read_file(path, _MAX_BYTES)
+    content = read_file(path, MAX_VOCABULARY_BYTES)
     try:
         return make(content)
     except InputError as error:

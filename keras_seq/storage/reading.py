@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from keras_seq.operating_system import NO_BLOCK, NO_FOLLOW
+from keras_seq.storage.limits import MAX_ENTRIES
 from keras_seq.text import InputError
 
 _FLAGS = NO_FOLLOW | NO_BLOCK
 # A file system may use no blocks for files up to this size.
 _SPARSE_BYTES = 1 << 20
-# Maximum number of files in a directory to check; a run or an export has far fewer.
-_MAX_ENTRIES = 100_000
 
 
 def check_regular(path: str | os.PathLike[str]) -> Path:
@@ -49,7 +48,7 @@ def open_regular(path: str | os.PathLike[str]) -> io.BufferedReader:
     return stream
 
 
-def check_tree(directory: Path, limit: int | None = _MAX_ENTRIES) -> None:
+def check_tree(directory: Path, limit: int | None = MAX_ENTRIES) -> None:
     """Checks that a directory contains regular files and directories only, at any depth.
 
     `limit` is the maximum number of entries; None for a directory that jobs fill.

@@ -10,10 +10,10 @@ from typing import Any
 from keras_seq.preparation.record import text_hashes
 from keras_seq.settings import Settings
 from keras_seq.storage import DirectoryLock, make_directory, read_json, reason, remove, write_file
+from keras_seq.storage.limits import MAX_INDEX_BYTES
 from keras_seq.text import InputError
 
 _FORMAT = 1
-_MAX_BYTES = 16 << 20
 _MAX_DIFFERENCES = 4
 # Prefix of the names of the hashes of text files.
 _TEXT = "text."
@@ -92,7 +92,7 @@ class StoredPlan:
         """Reads the results. Returns False if there is no plan, or one without results or runs."""
         if not self._path.exists():
             return False
-        stored = read_json(self._path, _MAX_BYTES)
+        stored = read_json(self._path, MAX_INDEX_BYTES)
         if stored.get("format") != _FORMAT or not isinstance(stored.get("plan"), dict):
             raise InputError(f"{self._path}: written by another version of keras-seq: --overwrite")
         self.results = stored.get("results")

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from keras_seq.storage import read_json, reason
+from keras_seq.storage.limits import MAX_RECORD_BYTES
 from keras_seq.text import InputError
 
 # File in an export that records the checkpoints of the exported weights.
 RECORD_NAME = "checkpoint.json"
-_MAX_RECORD_BYTES = 1 << 20
 # Names of the graph file. A version without a graph file may be incomplete.
 _GRAPHS = ("saved_model.pb", "saved_model.pbtxt")
 _NUMBER = re.compile(r"[0-9]{1,18}")
@@ -65,7 +65,7 @@ def newest_version(base: Path) -> tuple[int, Path]:
 def read_record(path: Path) -> dict[str, Any]:
     """Returns the record of an export; empty if the file is missing or damaged."""
     try:
-        return read_json(path / RECORD_NAME, _MAX_RECORD_BYTES)
+        return read_json(path / RECORD_NAME, MAX_RECORD_BYTES)
     except InputError:
         return {}
 

@@ -28,10 +28,10 @@ from keras_seq.storage.checkpoints.tensor_file import (
     read_tensors,
     write_tensors,
 )
+from keras_seq.storage.limits import MAX_RECORD_BYTES
 from keras_seq.text import InputError
 
 FORMAT = 1
-_MAX_JSON_BYTES = 1 << 20
 
 
 class Checkpoint(NamedTuple):
@@ -100,7 +100,7 @@ def read_checkpoint(
             _check_size(path, files)
             _check_hash(path, files)
     path = directory / "state.json"
-    if _check_size(path, files) > _MAX_JSON_BYTES:
+    if _check_size(path, files) > MAX_RECORD_BYTES:
         raise DamagedError("state.json is too large")
     _check_hash(path, files)
     return Checkpoint(step, tensors, _read_json(path))
@@ -119,7 +119,7 @@ def copy_weights(source: Path, destination: Path, step: int) -> None:
             size = _check_size(source / name, files)
             if size_on_disk((source / name).lstat()) < size:
                 raise DamagedError(f"{name} is sparse: it has holes instead of values")
-            if name == "state.json" and size > _MAX_JSON_BYTES:
+            if name == "state.json" and size > MAX_RECORD_BYTES:
                 raise DamagedError("state.json is too large")
             shutil.copyfile(source / name, destination / name, follow_symlinks=False)
             _check_hash(destination / name, files)
@@ -128,7 +128,7 @@ def copy_weights(source: Path, destination: Path, step: int) -> None:
         remove(destination)
         raise DamagedError(str(error)) from None
     # Readers ignore the manifest entries of parts that they do not load.
-    manifest = read_file(source / "MANIFEST.json", _MAX_JSON_BYTES)
+    manifest = read_file(source / "MANIFEST.json", MAX_RECORD_BYTES)
     write_file(destination / "MANIFEST.json", manifest)
 
 
@@ -178,6 +178,6 @@ def _read_json(path: Path) -> dict[str, Any]:
     if not check_regular(path).exists():
         raise DamagedError(f"{path.name} is missing")
     try:
-        return read_json(path, _MAX_JSON_BYTES)
+        return read_json(path, MAX_RECORD_BYTES)
     except InputError as error:
         raise DamagedError(f"{path.name}{str(error).removeprefix(str(path))}") from None
