@@ -4,11 +4,9 @@
 `golden/format-1.tar.xz`, the prepared text on which it was trained, and vocabularies of each kind.
 """
 
-import tarfile
-from pathlib import Path
-
 import keras
 import pytest
+from golden_archive import unpack
 
 from keras_seq import runtime
 from keras_seq.data import TokenCorpus
@@ -16,7 +14,6 @@ from keras_seq.run import Run
 from keras_seq.settings import load_settings
 from keras_seq.text import Labels, Tokenizer, tokenizer_from_bytes
 
-ARCHIVE = Path(__file__).parent / "golden" / "formats-1.tar.xz"
 # The recorded translations and their mean log-probabilities per token.
 TRANSLATIONS = {"a": ("e f", -0.10489), "b": ("f e", -0.09384), "d": ("f f f", -0.09122)}
 # The recorded ids of a line, and the line that the ids stand for.
@@ -46,12 +43,7 @@ IDS = {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("formats")
-    # Extraction filters exist since Python 3.11.4, and later versions warn if none is set.
-    options = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
-    with tarfile.open(ARCHIVE) as archive:
-        archive.extractall(folder, **options)
-    return folder
+    return unpack("formats-1.tar.xz", tmp_path_factory.mktemp("formats"))
 
 
 @pytest.mark.parametrize("kind", LINES)

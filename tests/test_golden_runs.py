@@ -5,13 +5,12 @@ text in the archive, as keras-seq 0.1.0 wrote them, but without TensorBoard even
 """
 
 import re
-import tarfile
-from pathlib import Path
 
 import keras
 import numpy as np
 import pytest
 import safetensors.numpy
+from golden_archive import unpack
 from training.toy import quiet_train
 
 import keras_seq
@@ -19,7 +18,6 @@ from keras_seq.run import Run
 from keras_seq.run.models import load_model, named_weights
 from keras_seq.settings import load_settings
 
-ARCHIVE = Path(__file__).parent / "golden" / "format-1.tar.xz"
 STEPS = 150
 # The recorded translations and their mean log-probabilities per token.
 TRANSLATIONS = {
@@ -31,10 +29,7 @@ every_family = pytest.mark.parametrize("family", TRANSLATIONS)
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    # Extraction filters exist since Python 3.11.4, and later versions warn if none is set.
-    options = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
-    with tarfile.open(ARCHIVE) as archive:
-        archive.extractall(tmp_path, **options)
+    unpack("format-1.tar.xz", tmp_path)
     # The settings of the runs name the text by a relative path.
     monkeypatch.chdir(tmp_path)
     return tmp_path

@@ -1,4 +1,4 @@
-"""The memory that each row of a batch needs, reckoned from the shapes of a model."""
+"""The memory that each row of a batch needs, computed from the shapes of a model."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class RowMemory(NamedTuple):
 def encoding_memory(model: Any, length: int) -> RowMemory:
     """Returns the memory of the attention among `length` tokens, the float32 weights `(H, S, S)`.
 
-    The layers run one after another, and the scores may exist beside the weights.
+    The layers run one after another. The scores may be in memory together with the weights.
     """
     weights = 4 * attention_heads(model) * length**2
     return RowMemory(weights, 2 * weights)

@@ -10,7 +10,7 @@ ROOT = Path("/sys/fs/cgroup")
 
 
 class _Version(NamedTuple):
-    """Where a version of control groups is mounted, and the names of its files and numbers.
+    """A version of control groups: where it is mounted, and the names of its files and numbers.
 
     `reclaimable` are the numbers of bytes that the kernel can take back.
     """

@@ -64,7 +64,7 @@ def searched(model, sources, **settings):
 
 
 @pytest.mark.parametrize(("memory", "rows"), [("1T", 64), ("60G", 16), ("8G", 2), ("4G", 1)])
-def test_the_attention_of_all_rows_of_a_batch_is_reckoned(
+def test_the_attention_of_all_rows_of_a_batch_is_counted(
     transformer, batches, monkeypatch, memory, rows
 ):
     """Weights and scores of four heads over 10,000 tokens take 3.2e9 bytes for each row."""
@@ -108,7 +108,7 @@ def test_only_as_many_searches_run_at_once_as_fit(
     assert used == [threads] and batches == [(1, 10_000)] * 8
 
 
-def test_the_scores_of_a_search_are_reckoned(batches, monkeypatch):
+def test_the_scores_of_a_search_are_counted(batches, monkeypatch):
     """Two sources with 1,000 hypotheses of SIZE logits, and as many logarithms."""
     model = RecurrentSeq2Seq(SIZE, SIZE, **UNITS)
     monkeypatch.setenv(VARIABLE, str(4 * 1000 * SIZE - 1))

@@ -13,16 +13,6 @@ from keras_seq.preparation.record import make_record
 from keras_seq.settings import load_settings
 from keras_seq.text import InputError
 
-LINES = "".join(f"a dog runs {number}\tein Hund {number}\n" for number in range(60))
-
-
-@pytest.fixture
-def settings(tmp_path):
-    (tmp_path / "pairs.tsv").write_text(LINES)
-    return load_settings(
-        overrides={"data.pairs": str(tmp_path / "pairs.tsv"), "tokenizer.kind": "unigram"}
-    )
-
 
 @pytest.fixture
 def base(settings, tmp_path):

@@ -7,22 +7,13 @@ import subprocess
 import sys
 
 import pytest
+from preparation.lines import LINES
 
 from keras_seq.preparation import check_directory, find_run, open_or_prepare
 from keras_seq.preparation.record import known_counts
 from keras_seq.run import Run
 from keras_seq.settings import load_settings
 from keras_seq.text import InputError
-
-LINES = "".join(f"a dog runs {number}\tein Hund {number}\n" for number in range(60))
-
-
-@pytest.fixture
-def settings(tmp_path):
-    (tmp_path / "pairs.tsv").write_text(LINES)
-    return load_settings(
-        overrides={"data.pairs": str(tmp_path / "pairs.tsv"), "tokenizer.kind": "unigram"}
-    )
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ def write_group(directory, names, limit, used, reclaimable):
 
 
 def test_a_container_has_its_limit_at_the_top(tmp_path):
-    """Of 1,000 bytes 600 are used, of which the kernel can take back 150."""
+    """600 of 1,000 bytes are used, and the kernel can take back 150 of these."""
     write_group(tmp_path, VERSION_2, 1000, 600, 150)
     assert memory_of_groups("0::/\n", tmp_path) == 550
     # The name is that of the host, which the container does not see.

@@ -36,7 +36,7 @@ def test_what_does_not_fit_is_refused(monkeypatch):
         require_memory(3 << 30, "a table", "use less")
 
 
-def test_models_are_reckoned_with_their_vocabulary(monkeypatch):
+def test_models_are_counted_with_their_vocabulary(monkeypatch):
     """A Transformer of width 1,024 with 2^20 tokens has a table of 2^30 numbers of four bytes."""
     settings = load_settings(overrides={"model.units": 1024, "model.num_heads": 4})
     monkeypatch.setenv(VARIABLE, "4G")
@@ -49,7 +49,7 @@ def test_models_are_reckoned_with_their_vocabulary(monkeypatch):
         require_model_memory(settings, 1 << 18, 1 << 18, copies=4)
 
 
-def test_the_attention_of_a_long_source_is_reckoned(monkeypatch):
+def test_the_attention_of_a_long_source_is_counted(monkeypatch):
     """Four heads over 2^14 tokens have 2^30 weights, of at least two bytes each."""
     settings = load_settings(overrides={"data.max_source_length": 1 << 14})
     monkeypatch.setenv(VARIABLE, "2G")

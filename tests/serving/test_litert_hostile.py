@@ -7,24 +7,17 @@ import json
 import os
 import random
 import shutil
-import tarfile
 import zipfile
-from pathlib import Path
 
 import pytest
+from golden_archive import unpack
 
 from keras_seq import litert, runtime
-
-ARCHIVE = Path(__file__).parents[1] / "golden" / "formats-1.tar.xz"
 
 
 @pytest.fixture(scope="module")
 def golden(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("formats")
-    options = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
-    with tarfile.open(ARCHIVE) as archive:
-        archive.extractall(folder, **options)
-    return folder
+    return unpack("formats-1.tar.xz", tmp_path_factory.mktemp("formats"))
 
 
 def rewritten(path, **entries):

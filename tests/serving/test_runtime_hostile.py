@@ -7,11 +7,11 @@ import json
 import os
 import random
 import shutil
-import tarfile
 from pathlib import Path
 
 import numpy as np
 import pytest
+from golden_archive import unpack
 
 from keras_seq import runtime
 from keras_seq.search.options import TextSearchOptions
@@ -20,7 +20,6 @@ from keras_seq.text import InputError
 
 pytest.importorskip("onnxruntime", reason="the extra onnx is not installed")
 
-ARCHIVE = Path(__file__).parents[1] / "golden" / "formats-1.tar.xz"
 LINES = ["a", "b d", ""]
 # Values of wrong types, out of bounds, or with wrong contents.
 WRONG = (None, "x\ny", -1, 10**30, 1.5, float("nan"), True, {}, [None], [[]])
@@ -29,11 +28,7 @@ RULES = {"form": "none", "lowercase": False, "separator": " "}
 
 @pytest.fixture(scope="module")
 def golden(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("formats")
-    options = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
-    with tarfile.open(ARCHIVE) as archive:
-        archive.extractall(folder, **options)
-    return folder
+    return unpack("formats-1.tar.xz", tmp_path_factory.mktemp("formats"))
 
 
 @pytest.fixture

@@ -115,7 +115,7 @@ def test_piece_vectors_assign_word_vectors_to_matching_pieces(tmp_path):
 
 
 def test_first_line_with_a_number_of_5000_digits_is_a_word(tmp_path):
-    """Python refuses to convert such a number; no file has so many words."""
+    """Python refuses to convert such a number, and no file has that many words."""
     path = write(tmp_path, "9" * 5000 + " 3\ndog 1\n")
     vectors, width = read_word_vectors(path)
     assert width == 1
