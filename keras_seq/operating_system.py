@@ -96,9 +96,9 @@ def is_read_only(directory: Path) -> bool:
 
 
 def folded_name(name: str) -> str:
-    """Returns the same text for all names of one file: macOS and Windows ignore their case.
+    """Returns a key that is equal for all names that the system takes for the same file.
 
-    macOS also ignores the Unicode form of a name.
+    Windows and macOS ignore case, and macOS the Unicode form.
     """
     if os.name != "nt" and sys.platform != "darwin":
         return name

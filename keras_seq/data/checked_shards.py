@@ -33,7 +33,8 @@ def check_characters(path: str, points: np.ndarray) -> None:
     for start in range(0, len(points), _BLOCK):
         if (highest := int(points[start : start + _BLOCK].max())) > sys.maxunicode:
             raise InputError(
-                f"{path}: the character {highest:,}, expected at most {sys.maxunicode:,}; {_ADVICE}"
+                f"{path}: the code point {highest:,}, expected at most {sys.maxunicode:,}; "
+                f"{_ADVICE}"
             )
 
 

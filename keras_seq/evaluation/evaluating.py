@@ -130,7 +130,8 @@ def evaluate_model(
     # A task computes at least one metric of its own.
     computed = own or task.metrics[:1]
     test = TestSet(run, model, sources, references, computed, tokenize, resamples, search)
-    # A copy of a run may lack the training text. A damaged text is an error before the long part.
+    # A copy of a run may lack the training text. Computed first, so that a damaged text is an
+    # error at once.
     baseline = task.baseline(test) if run.train_directory.exists() else None
     values, outputs, num_truncated = task.evaluate(test)
     if others := [name for name in names if name not in own]:

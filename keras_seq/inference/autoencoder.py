@@ -150,7 +150,7 @@ class Autoencoder(RunPredictor):
             self.model.from_latent, 1, count, self._tokenizer.vocabulary_size, steps
         )
         what = f"a search with {count:,} hypotheses"
-        return fitting_rows(memory, self._batch_size, 1, what, "lower search.beam_size")
+        return fitting_rows(memory, self._batch_size, 1, what, "lower the number of hypotheses")
 
     def _encode(self, texts: Sequence[str]) -> tuple[np.ndarray, list[bool]]:
         check_is_list("texts", texts)

@@ -37,6 +37,8 @@ from keras_seq.text import InputError, Notice, WordPieceTokenizer
 
 _TOKENIZERS = ("BertTokenizer", "DistilBertTokenizer")
 _WEIGHTS = "model.weights.h5"
+# Bytes of positions, segments and biases, which the lower bound of a size does not count.
+_OTHER_WEIGHTS = 64 << 20
 # Files of a preset that training needs.
 _FILES = ("config.json", _WEIGHTS)
 _NO_KERAS_HUB = "a pretrained encoder needs KerasHub: python -m pip install 'keras-seq[hub]'"
@@ -160,8 +162,8 @@ def check_pretrained(settings: Settings) -> None:
     status = weights.stat()
     if size_on_disk(status) < status.st_size:
         raise InputError(f"{weights}: a sparse file: it has holes instead of weights")
-    # A generous limit: the lower bound does not count positions, segments and biases.
-    max_size = 8 * min_size + MAX_VOCABULARY_BYTES
+    # A generous limit.
+    max_size = 8 * min_size + _OTHER_WEIGHTS
     if not min_size <= (size := status.st_size) <= max_size:
         limit = f"at least {min_size:,}" if size < min_size else f"at most {max_size:,}"
         raise InputError(

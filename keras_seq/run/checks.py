@@ -10,7 +10,7 @@ from keras_seq.run.layout import ANY_MARK, WORK
 from keras_seq.storage import LOCK, TEMPORARY, check_tree, open_regular, reason
 from keras_seq.text import InputError
 
-# More than the first line of settings.
+# Longer than the first line of settings.toml.
 _MARK_BYTES = 100
 _WORK_PREFIXES = ("vocabulary-", "ids-", TEMPORARY)
 

@@ -52,7 +52,7 @@ from keras_seq.storage import (
 )
 from keras_seq.storage.checkpoints import Checkpoint, CheckpointStore, NotFiniteError
 from keras_seq.storage.checkpoints.tensor_file import TensorFileError, require_finite
-from keras_seq.storage.limits import MAX_SHOWN_BYTES
+from keras_seq.storage.limits import MAX_INDEX_BYTES, MAX_RECORD_BYTES
 from keras_seq.text import InputError, Labels
 
 Shapes = Mapping[str, tuple[tuple[int, ...], str]]
@@ -213,7 +213,7 @@ class Run(PreparedData):
 
     def read_result(self) -> dict[str, Any] | None:
         """Returns the result of the training; None if it has not finished."""
-        return read_values(self.path / "result.json", MAX_SHOWN_BYTES)
+        return read_values(self.path / "result.json", MAX_RECORD_BYTES)
 
     def remove_result(self) -> None:
         """Deletes the result, because training resumes."""
@@ -229,7 +229,7 @@ class Run(PreparedData):
         path = self.path / "README.md"
         if not path.exists():
             return "# A keras-seq run\n"
-        return read_file(path, MAX_SHOWN_BYTES).decode("utf-8", "replace")
+        return read_file(path, MAX_INDEX_BYTES).decode("utf-8", "replace")
 
     def write_evaluations(self, evaluations: Mapping[str, Any]) -> None:
         """Writes the evaluations of test sets, by the names of the sets."""
@@ -237,7 +237,7 @@ class Run(PreparedData):
 
     def read_evaluations(self) -> dict[str, Any]:
         """Returns the evaluations of test sets; empty if there is none."""
-        return read_values(self.path / "evaluations.json", MAX_SHOWN_BYTES) or {}
+        return read_values(self.path / "evaluations.json", MAX_INDEX_BYTES) or {}
 
     def _write(self, name: str, text: str) -> None:
         path = self.path / name

@@ -21,8 +21,7 @@ def is_count(value: Any) -> TypeGuard[int]:
 
 def is_number(value: Any) -> bool:
     """Tests if a value is a finite number of double precision; JSON in Python knows others."""
-    is_bool = isinstance(value, bool)
-    return isinstance(value, int | float) and not is_bool and abs(value) <= sys.float_info.max
+    return type(value) in (int, float) and abs(value) <= sys.float_info.max
 
 
 def is_text(value: Any) -> bool:

@@ -131,7 +131,7 @@ class SavedModelTranslator(LineTranslator):
 def _on_one_line(text: str) -> str:
     """Replaces line breaks, as exported graphs and `keras_seq.text.Tokenizer` do.
 
-    A graph of someone else may not do it.
+    A graph from elsewhere may leave them in.
     """
     return text.replace("\n", " ").replace("\r", " ")
 

@@ -159,11 +159,12 @@ def sentence_gleu(candidates: Any, references: Any) -> Any:
         if size > 1:
             in_reference = in_reference & _shifted(equal, size - 1)
             in_candidate = in_candidate & _shifted(own, size - 1)
-        # The n-gram that begins at each place of the candidate: how often it occurs.
-        there = ops.sum(ops.cast(in_reference, "float32"), axis=-1)
-        here = ops.sum(ops.cast(in_candidate, "float32"), axis=-1)
-        # Each place adds its part of the smaller number; places without an n-gram add 0.
-        matches += ops.sum(ops.minimum(1.0, there / ops.maximum(here, 1.0)), axis=-1)
+        # How often the n-gram at each position of the candidate occurs in each sequence.
+        reference_count = ops.sum(ops.cast(in_reference, "float32"), axis=-1)
+        own_count = ops.sum(ops.cast(in_candidate, "float32"), axis=-1)
+        # Each position adds its part of the smaller count; positions without an n-gram add 0.
+        matched = ops.minimum(1.0, reference_count / ops.maximum(own_count, 1.0))
+        matches += ops.sum(matched, axis=-1)
         total += ops.maximum(longest - (size - 1), 0.0)
     return matches / ops.maximum(total, 1.0)
 

@@ -42,6 +42,11 @@ class Objective:
         """Converts a batch and the float32 weights `(B,)` of its rows to the arguments of `fit`."""
         raise NotImplementedError
 
+    @property
+    def rows_of_a_pair(self) -> int:
+        """Rows that the model computes at a time for each pair of a batch."""
+        return 1
+
     def tokens(self, batch: FitBatch) -> int:
         """Counts the tokens of a batch, for the tokens per second of a training."""
         targets = batch[1]["logits"] if isinstance(batch[1], dict) else batch[1]

@@ -40,6 +40,10 @@ class SequenceObjective(Objective):
         factor = self._training.guided_alignment
         return {"logits": loss, "attention": GuidedAlignmentLoss(factor)} if factor else loss
 
+    @property
+    def rows_of_a_pair(self) -> int:
+        return self._training.minimum_risk_samples if self._training.minimum_risk else 1
+
     def fit_batch(self, batch: Arrays, weights: np.ndarray) -> FitBatch:
         alignment = batch.get("alignment")
         batch = {key: array for key, array in batch.items() if key != "alignment"}

@@ -93,7 +93,8 @@ class TrainingSetup:
     def require_space(self) -> None:
         """Raises InputError if no checkpoint fits on the disk of the run.
 
-        Not with several hosts: the others would wait for the first one, which alone writes.
+        On several hosts nothing is checked, because only the first host writes, and an error there
+        would leave the other hosts waiting.
         """
         if self.cluster.hosts > 1:
             return
@@ -141,10 +142,9 @@ class TrainingSetup:
         before = training_arrays(self.train_model)
         for shape in self.largest:
             rows, source_steps, _ = shape
-            training = self.settings.training
-            candidates = training.minimum_risk_samples if training.minimum_risk else 1
+            rows *= self.objective.rows_of_a_pair
             # A system that promises more memory than it has kills the process that uses it.
-            if not attention_fits(self.settings, rows * candidates, source_steps):
+            if not attention_fits(self.settings, rows, source_steps):
                 raise self.out_of_memory(shape)
             self.train_model.optimizer.begin_last_micro_batch()
             try:

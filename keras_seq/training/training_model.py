@@ -61,7 +61,7 @@ def training_model(model, settings):
             members,
             StackedMembers(model) if is_ensemble else model,
             num_samples=training.minimum_risk_samples,
-            # With the end token.
+            # `max_target_length` does not count the end token.
             max_length=min(settings.data.max_target_length + 1, settings.search.max_length),
             seed=settings.seed,
         )

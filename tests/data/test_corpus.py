@@ -272,7 +272,7 @@ def test_token_id_outside_the_vocabulary_raises_input_error(tmp_path, side, wron
 def test_number_that_is_no_character_raises_input_error(tmp_path):
     path = str(tmp_path / "features.ids")
     check_characters(path, np.array([0, sys.maxunicode], "uint32"))
-    with pytest.raises(InputError, match="features.ids: the character 2,147,483,648, expected"):
+    with pytest.raises(InputError, match="features.ids: the code point 2,147,483,648, expected"):
         check_characters(path, np.array([0, 2**31], "uint32"))
 
 

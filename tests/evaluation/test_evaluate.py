@@ -205,6 +205,19 @@ def test_card_reports_the_evaluated_test_sets(tiny_run, tmp_path):
     ]
 
 
+def test_card_and_scores_of_many_test_sets_are_read_again(tiny_run, tmp_path):
+    """With eight metrics each, they take more than 64 KiB."""
+    run = Run.open(shutil.copytree(tiny_run, tmp_path / "run"))
+    value = MetricValue("EXACT", 50.0, "nrefs:1|case:mixed|unit:line" * 5, mean=50.0, interval=2.5)
+    for number in range(50):
+        metrics = {f"{name}": value for name in range(8)}
+        add_to_card(run, f"{number}.tsv", Evaluation(1, 12, metrics, ("",)))
+    sizes = [(run.path / name).stat().st_size for name in ("evaluations.json", "README.md")]
+    assert min(sizes) > 1 << 16
+    assert len(run.read_evaluations()) == 50
+    assert "| 0.tsv, 12 lines" in run.read_card()
+
+
 def test_damaged_evaluations_are_replaced(tiny_run, tmp_path):
     run = Run.open(shutil.copytree(tiny_run, tmp_path / "run"))
     (run.path / "evaluations.json").write_text(json.dumps({"a": {"step": 2}, "b": 1}))

@@ -229,7 +229,7 @@ def test_codes_are_decoded_in_batches_that_fit(monkeypatch):
     assert [row[0].tokens for row in split] == [row[0].tokens for row in whole]
     monkeypatch.setenv(VARIABLE, str(4 * 20 * SIZE - 1))
     with pytest.raises(
-        InputError, match="a search with 20 hypotheses needs more .* search.beam_size"
+        InputError, match="a search with 20 hypotheses needs more .* number of hypotheses"
     ):
         autoencoder.decode(codes)
 

@@ -147,7 +147,7 @@ class CheckpointStore:
         return final
 
     def remove_leftovers(self) -> None:
-        """Deletes what a process that was killed in a save left behind."""
+        """Deletes the temporary files of a save that was killed."""
         remove_temporaries(self.directory)
 
     def lock(self, holder: str) -> DirectoryLock:
