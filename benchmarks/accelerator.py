@@ -1,6 +1,7 @@
-"""Measures training speed on an accelerator: tokens per second and share of peak performance.
+"""Measures the speed of an accelerator in training, as a share of its peak, and in beam search.
 
     python benchmarks/accelerator.py --backend jax --preset transformer-big
+    python benchmarks/accelerator.py --backend torch --preset transformer-base --beam-size 5
     python benchmarks/accelerator.py --backend jax --preset transformer-base --devices 8
 
 Runs full updates with `fit`, including Adam, for the shape of a preset and a vocabulary of 32,000.
@@ -11,6 +12,10 @@ without the first window, in which the backend compiles.
 The operation count covers matrix products only, three times those of a forward pass. Recomputed
 and masked operations do not count. Peak values are the vendors' figures for dense bfloat16
 products; `--peak` sets the peak of an unknown device.
+
+With `--beam-size`, the search of targets of the same length follows, in one batch and with the
+random weights of this training. The end token is allowed at the last step only, so all searches
+have equal work.
 """
 
 import argparse
@@ -47,7 +52,7 @@ def operations(model, rows, source, target, vocabulary):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--preset", default="transformer-base")
-    parser.add_argument("--backend", choices=["jax", "tensorflow"], default="jax")
+    parser.add_argument("--backend", choices=["jax", "tensorflow", "torch"], default="jax")
     parser.add_argument("--device", choices=["cpu", "gpu", "tpu"])
     parser.add_argument("--devices", type=int)
     parser.add_argument("--model-devices", type=int, default=1)
@@ -56,6 +61,8 @@ def main():
     parser.add_argument("--length", type=int, default=32, help="steps of source and of target")
     parser.add_argument("--window", type=int, default=20, help="updates timed together")
     parser.add_argument("--windows", type=int, default=5)
+    parser.add_argument("--beam-size", type=int, help="measure beam search too")
+    parser.add_argument("--sentences", type=int, default=256, help="sources of the search")
     parser.add_argument("--peak", type=float, help="1e12 operations a second of one device")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     options = parser.parse_args()
@@ -104,6 +111,7 @@ def main():
 
         compiling = window(options.window)
         seconds = statistics.median(window(options.window) for _ in range(options.windows))
+        searching = search_speed(model, ids[0], options) if options.beam_size else {}
     kind = describe(options.backend)
     count = max(1, cluster.row_multiple * options.model_devices)
     done = operations(settings.model, rows, length, length, vocabulary) / seconds
@@ -123,8 +131,39 @@ def main():
         "operations_per_second_1e12": round(done / 1e12, 3),
         "share_of_peak": round(done / 1e12 / (peak * count), 4) if peak else None,
         "first_window_seconds": round(compiling * options.window, 1),
+        **searching,
     }
     print(json.dumps(figures, indent=1))
+
+
+def search_speed(model, source, options):
+    """Sentences per second of beam search, the median of three searches after a first one."""
+    import numpy as np
+
+    from keras_seq.search import generate
+
+    source = np.resize(source, (options.sentences, options.length))
+
+    def search():
+        begin = time.perf_counter()
+        generate(
+            model,
+            source,
+            batch_size=options.sentences,
+            beam_size=options.beam_size,
+            min_length=options.length,
+            max_length=options.length,
+        )
+        return time.perf_counter() - begin
+
+    compiling = search()
+    seconds = statistics.median(search() for _ in range(3))
+    return {
+        "beam_size": options.beam_size,
+        "sentences": options.sentences,
+        "sentences_per_second": round(options.sentences / seconds, 1),
+        "first_search_seconds": round(compiling, 1),
+    }
 
 
 def describe(name):
@@ -133,6 +172,10 @@ def describe(name):
         import jax
 
         return jax.devices()[0].device_kind
+    if name == "torch":
+        import torch
+
+        return torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu"
     import tensorflow as tf
 
     gpus = tf.config.list_physical_devices("GPU")

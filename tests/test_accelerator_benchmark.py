@@ -64,11 +64,12 @@ def test_accelerator_benchmark_reports_an_update_on_a_cpu():
     result = run(
         ROOT / "benchmarks" / "accelerator.py",
         *("--backend", "jax", "--device", "cpu", "--batch-tokens", 64, "--length", 8),
-        *("--window", 2, "--windows", 1, *settings),
+        *("--window", 2, "--windows", 1, "--beam-size", 2, "--sentences", 4, *settings),
     )
     figures = json.loads(result.stdout[result.stdout.index("{") :])
     assert figures["batch"] == [8, 8, 8] and figures["share_of_peak"] is None
     assert figures["target_tokens_per_second"] > 0
+    assert figures["sentences_per_second"] > 0
     assert f"peak of '{figures['device']}' unknown: give it by --peak" in result.stderr
 
 
