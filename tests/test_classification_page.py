@@ -47,6 +47,7 @@ def small(arguments):
     return [*arguments, *(f"--set={key}={value}" for key, value in (SMALL | widths).items())]
 
 
+@pytest.mark.weekly
 def test_classification_page_commands_and_python_run(folder, monkeypatch, keras_seq_command):
     monkeypatch.chdir(folder)
     commands = [shlex.split(line) for block in blocks("bash") for line in block.split("\n") if line]

@@ -34,6 +34,7 @@ def keys_of(name):
     return row
 
 
+@pytest.mark.weekly
 def test_diagnosis_page_blocks_run_and_list_every_json_key(folder, keras_seq_command):
     lines = [line for block in blocks("bash") for line in block.split("\n") if line]
     assert len(lines) == 6

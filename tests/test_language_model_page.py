@@ -53,6 +53,7 @@ def small(arguments):
     return [*arguments, *(f"--set={k}={v}" for k, v in (SMALL | SMALL_MODEL[preset]).items())]
 
 
+@pytest.mark.weekly
 def test_language_model_page_commands_and_python_run(folder, monkeypatch, keras_seq_command):
     monkeypatch.chdir(folder)
     commands = [shlex.split(line) for block in blocks("bash") for line in block.split("\n") if line]

@@ -70,6 +70,7 @@ def test_every_command_and_file_of_the_plugins_page_works(folder, keras_seq_comm
             exec(block, {})
 
 
+@pytest.mark.weekly
 def test_quoted_message_is_that_of_the_command(folder, keras_seq_process):
     family = ["--import", "plain_gru.py", "--set=model.family=plain-gru"]
     small = [f"--set={key}={value}" for key, value in (SMALL | SMALL_MODEL["gru"]).items()]

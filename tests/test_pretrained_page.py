@@ -36,6 +36,7 @@ def test_the_table_shows_the_index_of_the_package(monkeypatch):
 
 
 @pytest.mark.docs
+@pytest.mark.weekly
 def test_commands_and_code_of_the_page_run(
     tiny_run, classifier_run, tagger_run, tmp_path, monkeypatch, keras_seq_command, capsysbinary
 ):

@@ -1,5 +1,8 @@
 """Every block of the README and the docs runs, and the generated pages are up to date.
 
+Each change runs the README and the page on a first model; all pages together take minutes and are
+`weekly`. tests/test_documented_commands.py checks the options of every command at each change.
+
 The blocks run as printed, in order, in a folder with small files under the names that the README
 uses. A command that occurs in several blocks runs once. Three differences keep the tests fast:
 
@@ -86,7 +89,7 @@ def blocks(path, language):
     return re.findall(rf"^```{language}\n(.*?)^```$", text, flags=re.DOTALL | re.MULTILINE)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def folder(tmp_path_factory):
     """Small files under the README's names, and wrappers for `keras-seq` and `python`."""
     from keras_seq.text.dates import date_pairs
@@ -177,10 +180,17 @@ def run_plain(command, keras_seq_command):
 
 
 @pytest.mark.docs
-def test_every_block_runs(folder, monkeypatch, keras_seq_command):
+@pytest.mark.parametrize(
+    "pages",
+    [
+        pytest.param([README, FIRST_MODEL], id="first"),
+        pytest.param(DOCUMENTS, id="all", marks=pytest.mark.weekly),
+    ],
+)
+def test_every_block_runs(pages, folder, monkeypatch, keras_seq_command):
     monkeypatch.chdir(folder)
     have_run = set()
-    for path in DOCUMENTS:
+    for path in pages:
         for block in blocks(path, "bash") if path not in PAGES_WITH_OWN_TESTS else []:
             lines = block.split("\n")
             new = [line for line in lines if line and line not in have_run]
@@ -195,13 +205,12 @@ def test_every_block_runs(folder, monkeypatch, keras_seq_command):
     lines = (folder / "test.en").read_text().count("\n")
     assert (folder / "test.hyp").read_text().count("\n") == lines
     assert len((folder / "test.nbest").read_text().split("\n")) > lines
-    run_python_blocks(folder)
+    run_python_blocks(folder, [path for path in pages if path not in PAGES_WITH_OWN_TESTS])
 
 
-def run_python_blocks(folder):
-    """Runs all Python blocks, which use the runs of the shell blocks."""
-    documents = [path for path in DOCUMENTS if path not in PAGES_WITH_OWN_TESTS]
-    python = [block for path in documents for block in blocks(path, "python")]
+def run_python_blocks(folder, pages):
+    """Runs the Python blocks of the pages, which use the runs of the shell blocks."""
+    python = [block for path in pages for block in blocks(path, "python")]
     assert any(PYTHON_LIMIT in block for block in python)
     small = ", ".join(f"{key!r}: {value!r}" for key, value in SMALL.items())
     # In one process, which saves each block the seconds that TensorFlow needs to start.

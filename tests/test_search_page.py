@@ -57,6 +57,7 @@ def folder(tiny_run, tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.weekly
 def test_every_command_of_the_search_page_runs(folder, keras_seq_command):
     blocks = re.findall(r"^```bash\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)
     lines = [line for block in blocks for line in block.strip().split("\n") if line != ON_JAX]
@@ -80,6 +81,7 @@ def test_every_command_of_the_search_page_runs(folder, keras_seq_command):
             assert len(outcome.lines) == count * (len(LINES) - 1) + 1
 
 
+@pytest.mark.weekly
 def test_a_stream_on_jax_is_translated_as_on_tensorflow(folder, keras_seq_process):
     pytest.importorskip("jax")
     assert f"\n{ON_JAX}\n" in TEXT

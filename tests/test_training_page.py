@@ -124,6 +124,7 @@ def with_small_model(arguments):
     return [*arguments, *(f"--set={key}={value}" for key, value in small.items())]
 
 
+@pytest.mark.weekly
 def test_every_command_of_the_training_page_runs(folder, monkeypatch, keras_seq_command):
     monkeypatch.chdir(folder)
     found = commands()
