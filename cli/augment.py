@@ -33,6 +33,16 @@ _PairOutput = Annotated[
 _Tag = Annotated[
     str, typer.Option(help="Text before each source, such as <bt>, to mark these pairs.")
 ]
+_TargetLanguage = Annotated[
+    str | None,
+    typer.Option(help="Language of the targets, such as de, as a third column."),
+]
+_AnyLanguage = Annotated[
+    bool,
+    typer.Option(
+        "--any-language", help="Accept text that does not look like the source language of RUN."
+    ),
+]
 _Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
 
 
@@ -48,6 +58,8 @@ def back_translate(
     output: _PairOutput,
     tag: _Tag = "",
     to: To = None,
+    target_language: _TargetLanguage = None,
+    any_language: _AnyLanguage = False,
     which: Which = "best",
     workers: Workers = None,
     runner: Runner = "local",
@@ -60,7 +72,21 @@ def back_translate(
     RUN translates from the target language to the source language of the run to be trained. If the
     command was interrupted, the same command resumes it.
     """
-    _translate(run, text, output, "target", tag, to, which, workers, runner, overwrite, search)
+    _translate(
+        run,
+        text,
+        output,
+        runner,
+        text_is="target",
+        tag=tag,
+        to=to,
+        target_language=target_language,
+        any_language=any_language,
+        which=which,
+        workers=workers,
+        overwrite=overwrite,
+        search=search,
+    )
 
 
 @_with_search
@@ -70,6 +96,8 @@ def self_train(
     output: _PairOutput,
     tag: _Tag = "",
     to: To = None,
+    target_language: _TargetLanguage = None,
+    any_language: _AnyLanguage = False,
     which: Which = "best",
     workers: Workers = None,
     runner: Runner = "local",
@@ -81,22 +109,24 @@ def self_train(
 
     If the command was interrupted, the same command resumes it.
     """
-    _translate(run, text, output, "source", tag, to, which, workers, runner, overwrite, search)
+    _translate(
+        run,
+        text,
+        output,
+        runner,
+        text_is="source",
+        tag=tag,
+        to=to,
+        target_language=target_language,
+        any_language=any_language,
+        which=which,
+        workers=workers,
+        overwrite=overwrite,
+        search=search,
+    )
 
 
-def _translate(
-    run: str,
-    text: list[str],
-    output: str,
-    text_is: Literal["source", "target"],
-    tag: str,
-    to: str | None,
-    which: str,
-    workers: int | None,
-    runner: str,
-    overwrite: bool,
-    search: dict[str, Any],
-) -> None:
+def _translate(run: str, text: list[str], output: str, runner: str, **options: Any) -> None:
     from keras_seq.augmentation import make_synthetic_pairs
     from keras_seq.jobs import require_ray, run_locally, run_on_ray
 
@@ -108,15 +138,9 @@ def _translate(
             run,
             text,
             output,
-            text_is=text_is,
-            tag=tag,
-            which=which,
-            search=search,
-            to=to,
-            workers=workers,
             runner=run_on_ray if runner == "ray" else run_locally,
-            overwrite=overwrite,
             notice=notice,
+            **options,
         )
     notice(
         f"{output}: {counts.pairs:,} pairs; left out: {counts.blank:,} blank lines, "

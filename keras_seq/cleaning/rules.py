@@ -8,13 +8,13 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 
 import numpy as np
 
-from keras_seq.cleaning.character_model import letters_of
 from keras_seq.cleaning.corpus_statistics import (
     CorpusStatistics,
     SideStatistics,
     is_copy,
     scripts_of,
 )
+from keras_seq.cleaning.foreign_text import foreign_texts
 from keras_seq.text import Example, InputError
 
 # The rules in the order in which they are applied, each with its description.
@@ -29,19 +29,9 @@ RULES = {
     "held-out": "the source, or a target of 20 or more characters, is in the held-out files",
     "duplicate": "the pair equals an earlier one",
 }
-# In a corpus with more copies, such as word forms, copies are right.
-_MAX_COPIES = 0.1
 _MAX_LENGTH_DEVIATION = 5.0
-# Letters that a text needs for its language to be identified, and pairs that the models need, first
-# for the language of the other side, then for a third language.
-_MIN_LETTERS = 15
+# Pairs that are needed to find texts in the language of the other side, and in a third language.
 _MIN_PAIRS, _MIN_PAIRS_OF_THIRD = 200, 1000
-# A text is in the language of the other side if the model of its own side gives it less by this
-# much, in natural log-probability per character ...
-_OTHER_SIDE = -0.3
-# ... and in a third language if its own side gives it little, in deviations of the side, and the
-# other side hardly less.
-_UNLIKELY, _NO_ADVANTAGE = 4.0, 0.5
 # Shorter targets, such as numbers or "Yes.", are held out by chance.
 _MIN_HELD_OUT = 20
 
@@ -94,7 +84,7 @@ class Rules:
             rule = "not applied" if size < _MIN_PAIRS else "third languages are not looked for"
             least = _MIN_PAIRS if size < _MIN_PAIRS else _MIN_PAIRS_OF_THIRD
             notes.append(f"language: {rule}, which needs {least:,} pairs")
-        if "copy" in self._names and statistics.copies > _MAX_COPIES:
+        if "copy" in self._names and statistics.copies_are_right:
             notes.append(
                 f"copy: not applied, because {statistics.copies:.0%} of the pairs are copies"
             )
@@ -133,14 +123,9 @@ class Rules:
     ) -> np.ndarray:
         """Returns whether each text of a side looks like another language."""
         size = self._statistics.num_letters
-        own = side.model.log_probabilities(texts, size, leave_out=True)
-        # The other side may contain the text too, if both are in one language.
-        advantage = own - other.model.log_probabilities(texts, size, leave_out=True)
-        foreign = advantage < _OTHER_SIDE
-        if self._statistics.num_examples >= _MIN_PAIRS_OF_THIRD:
-            unlikely = side.unlikeliness(texts, own) > _UNLIKELY
-            foreign |= unlikely & (advantage < _NO_ADVANTAGE)
-        return foreign & np.array([len(letters_of(text)) >= _MIN_LETTERS for text in texts])
+        found = foreign_texts(texts, side, other, size, leave_out=True)
+        has_third = self._statistics.num_examples >= _MIN_PAIRS_OF_THIRD
+        return found.other | found.third if has_third else found.other
 
     def _has_other_ratio(self, example: Example) -> bool:
         if self._statistics.source is None:
@@ -149,7 +134,7 @@ class Rules:
         return abs(deviation) > _MAX_LENGTH_DEVIATION
 
     def _is_copy(self, example: Example) -> bool:
-        return self._statistics.copies <= _MAX_COPIES and is_copy(example.source, example.target)
+        return not self._statistics.copies_are_right and is_copy(example.source, example.target)
 
     def _is_held_out(self, example: Example) -> bool:
         if not self._held_out:
