@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from keras_seq.text import Example
+from collections.abc import Iterable
+from pathlib import Path
+
+from keras_seq.text import InputError
+
+# The end of what a command that makes pairs says.
+HELD_OUT_ADVICE = (
+    "to train on them, name validation files, or else some of these pairs may be held out to "
+    "validate on"
+)
 
 
 def pair_line(source: str, target: str, language: str | None = None) -> str:
@@ -23,14 +32,17 @@ def pair_line(source: str, target: str, language: str | None = None) -> str:
     return f"{text}\t{without_tabs(target)}{end}"
 
 
-def line_of(example: Example) -> str:
-    """Returns the line of a pair."""
-    return pair_line(example.source, example.target)
-
-
 def without_tabs(text: str) -> str:
     """Returns a text with a space for each tab, which would end its column."""
     return text.replace("\t", " ")
+
+
+def check_output(path: Path, inputs: Iterable[str], *, overwrite: bool) -> None:
+    """Raises InputError if a file of pairs exists or would replace what it is made of."""
+    if any(path.absolute() == Path(name).absolute() for name in inputs):
+        raise InputError(f"{path}: would replace the text it is made of: name another file")
+    if path.exists() and not overwrite:
+        raise InputError(f"{path}: exists already; --overwrite replaces it")
 
 
 def columns_of(third: str) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from keras_seq.augmentation.language_check import require_source_language, validation_statistics
-from keras_seq.augmentation.pair_lines import columns_of, pair_line, without_tabs
+from keras_seq.augmentation.pair_lines import check_output, columns_of, pair_line, without_tabs
 from keras_seq.cleaning import is_copy
 from keras_seq.jobs import run_locally, translate_files
 from keras_seq.run import Run
@@ -96,12 +96,11 @@ def make_synthetic_pairs(
         2016; for the tag: Caswell et al., "Tagged Back-Translation", WMT 2019
     """
     path = Path(output)
-    if path.exists() and not overwrite:
-        raise InputError(f"{path}: exists already; --overwrite replaces it")
+    names = expand_names(texts)
+    check_output(path, names, overwrite=overwrite)
     opened = Run.open(run, notice=notice)
     opened.require_task("translate")
     columns = _Columns.of(opened, text_is, tag, to, target_language)
-    names = expand_names(texts)
     statistics = validation_statistics(opened)
     # A run of several target languages often has the same languages as sources.
     if statistics is not None and not any_language and not opened.languages:
