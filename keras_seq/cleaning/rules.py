@@ -15,7 +15,7 @@ from keras_seq.cleaning.corpus_statistics import (
     scripts_of,
 )
 from keras_seq.cleaning.foreign_text import foreign_texts
-from keras_seq.text import Example, InputError
+from keras_seq.text import Example, InputError, source_of
 
 # The rules in the order in which they are applied, each with its description.
 RULES = {
@@ -32,6 +32,8 @@ RULES = {
 _MAX_LENGTH_DEVIATION = 5.0
 # Pairs that are needed to find texts in the language of the other side, and in a third language.
 _MIN_PAIRS, _MIN_PAIRS_OF_THIRD = 200, 1000
+# Rules that also judge the features of a source. One pair of words may occur with several.
+_WITH_FEATURES = ("damaged", "duplicate")
 # Shorter targets, such as numbers or "Yes.", are held out by chance.
 _MIN_HELD_OUT = 20
 
@@ -46,6 +48,8 @@ class Rules:
         names: Names of the rules to apply, of `RULES`.
         max_characters: The maximum length of a side.
         held_out: Texts that the corpus must not have.
+        has_features: Boolean, whether the sources end with a tab and features. They count for the
+            rules `damaged` and `duplicate`.
     """
 
     def __init__(
@@ -55,8 +59,10 @@ class Rules:
         names: Collection[str],
         max_characters: int,
         held_out: Iterable[str],
+        has_features: bool = False,
     ) -> None:
         self._statistics = statistics
+        self._has_features = has_features
         self._held_out = {_hash(text) for text in held_out}
         self._seen: set[bytes] = set()
         # Pairs without text are removed before, because no other rule can judge them.
@@ -92,15 +98,16 @@ class Rules:
 
     def reasons(self, examples: Sequence[Example]) -> list[str | None]:
         """Returns the name of the first rule that removes each pair, or None to keep it."""
+        plain = [without_features(one) if self._has_features else one for one in examples]
         if "language" in self._names:
-            self._foreign = self._in_another_language(examples)
-        return [self._reason(example) for example in examples]
+            self._foreign = self._in_another_language(plain)
+        return [self._reason(*pair) for pair in zip(examples, plain, strict=True)]
 
-    def _reason(self, example: Example) -> str | None:
-        if not example.usable:
+    def _reason(self, example: Example, plain: Example) -> str | None:
+        if not plain.usable:
             return "empty"
         for name in self._names:
-            if self._checks[name](example):
+            if self._checks[name](example if name in _WITH_FEATURES else plain):
                 return name
         return None
 
@@ -150,6 +157,11 @@ class Rules:
             return True
         self._seen.add(key)
         return False
+
+
+def without_features(example: Example) -> Example:
+    """Returns a pair without the features that follow its source after a tab."""
+    return example._replace(source=source_of(example.source))
 
 
 def check_rule(name: str) -> None:
