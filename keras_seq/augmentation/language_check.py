@@ -15,8 +15,8 @@ from keras_seq.text import Example, InputError, plain_sources, read_lines
 # Lines of a text that are judged, and the least number of them.
 _COMPARED, _MIN_LINES = 1000, 10
 # Validation pairs that are needed to find text in the language of the other side, and in a third
-# language. Models of 100 pairs of Multi30k find 6 to 23 % of the lines of English manuals foreign,
-# and 82 to 91 % of those of manuals in eight other languages; models of 10 pairs cannot tell.
+# language. By 100 pairs of Multi30k, 6 to 23 % of the lines of other English text look foreign, and
+# 82 to 91 % of the lines of manuals in eight other languages. By 10 pairs, hardly any do.
 _MIN_PAIRS, _MIN_PAIRS_OF_THIRD = 10, 100
 # Standard errors by which the share of foreign lines must be above one half.
 _ERRORS = 3.0

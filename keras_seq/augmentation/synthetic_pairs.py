@@ -202,8 +202,8 @@ class _Columns(NamedTuple):
             yield f"{path}: three columns: {columns_of(self.third)}"
         elif self.languages:
             yield (
-                f"{path}: two columns; for a corpus of several target languages, name that of the "
-                "text by --target-language"
+                f"{path}: two columns; for a corpus of several target languages, name the "
+                "language of the text by --target-language"
             )
 
 

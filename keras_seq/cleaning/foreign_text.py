@@ -21,7 +21,7 @@ _UNLIKELY, _NO_ADVANTAGE = 4.0, 0.5
 
 
 class ForeignTexts(NamedTuple):
-    """Which texts look like another language.
+    """Says which texts look like another language.
 
     Attributes:
         identified: Whether each text has enough letters.

@@ -75,7 +75,7 @@ def prepared(folder, rows, columns=None):
 
 @pytest.fixture
 def translations(monkeypatch):
-    """What the runs of a test translate lines into."""
+    """Returns a table that the runs of a test translate lines by."""
     table = {}
 
     def translate(run, names, folder, **_):
@@ -152,7 +152,7 @@ def test_target_languages_are_the_third_column(tmp_path, translations, notices):
     # The language of a text is not known from what it is translated into.
     make_synthetic_pairs(run, str(tmp_path / "text"), output, **options)
     assert output.read_text() == "cat\tKatze\nein Vogel\ta bird\n"
-    assert "two columns; for a corpus of several target languages, name" in notices[-1]
+    assert "two columns; for a corpus of several target languages, name the language" in notices[-1]
     make_synthetic_pairs(run, str(tmp_path / "text"), output, target_language="fr", **options)
     assert output.read_text() == "cat\tKatze\tfr\nein Vogel\ta bird\tfr\n"
     options["text_is"] = "source"
