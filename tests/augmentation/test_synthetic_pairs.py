@@ -41,7 +41,9 @@ def test_lines_become_pairs_with_the_translations_of_the_run(tiny_run, tmp_path,
     assert output.read_text().split("\n")[:-1] == [
         f"<bt> {translations[line]}\t{line}".replace(line, line.replace("\t", " ")) for line in kept
     ]
-    assert outcome.err.split("\n")[-2].startswith(f"{output}: {len(kept)} pairs; left out: 2 blank")
+    said, advice = outcome.err.split("\n")[-3:-1]
+    assert said.startswith(f"{output}: {len(kept)} pairs; left out: 2 blank")
+    assert "name validation files, or else some of these pairs may be held out" in advice
     assert not folder.exists()
 
     assert keras_seq_command(*command).error == f"{output}: exists already; --overwrite replaces it"
