@@ -37,6 +37,13 @@ def without_tabs(text: str) -> str:
     return text.replace("\t", " ")
 
 
+def before_source(tag: str) -> str:
+    """Returns what a tag puts before each source. Raises InputError if it would end the column."""
+    if any(character in tag for character in "\t\r\n"):
+        raise InputError(f"tag: received {tag[:60]!r}, expected text without tabs and line breaks")
+    return f"{tag} " if tag else ""
+
+
 def check_output(path: Path, inputs: Iterable[str], *, overwrite: bool) -> None:
     """Raises InputError if a file of pairs exists or would replace what it is made of."""
     if any(path.absolute() == Path(name).absolute() for name in inputs):

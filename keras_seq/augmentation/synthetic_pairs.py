@@ -8,7 +8,13 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from keras_seq.augmentation.language_check import require_source_language, validation_statistics
-from keras_seq.augmentation.pair_lines import check_output, columns_of, pair_line, without_tabs
+from keras_seq.augmentation.pair_lines import (
+    before_source,
+    check_output,
+    columns_of,
+    pair_line,
+    without_tabs,
+)
 from keras_seq.cleaning import is_copy
 from keras_seq.jobs import run_locally, translate_files
 from keras_seq.run import Run
@@ -139,7 +145,7 @@ class _Columns(NamedTuple):
 
     Attributes:
         text_is: The side of the text.
-        tag: Text before each source.
+        begin: What a tag puts before each source.
         languages: The target languages of the run that translates.
         to: The target language of lines that name none.
         target_language: The language of all targets; None if unknown.
@@ -147,7 +153,7 @@ class _Columns(NamedTuple):
     """
 
     text_is: str = "target"
-    tag: str = ""
+    begin: str = ""
     languages: Sequence[str] = ()
     to: str | None = None
     target_language: str | None = None
@@ -168,7 +174,7 @@ class _Columns(NamedTuple):
                 )
             if run.languages and text_is == "source":
                 raise InputError(f"{received}: it is the language that {run.path} translates into")
-        return cls(text_is, tag, run.languages, to, target_language, has_features)
+        return cls(text_is, before_source(tag), run.languages, to, target_language, has_features)
 
     @property
     def third(self) -> str | None:
@@ -188,7 +194,7 @@ class _Columns(NamedTuple):
         """Returns the line of a pair."""
         text, translation = self.text(line), without_tabs(translation)
         sides = (translation, text) if self.text_is == "target" else (text, translation)
-        source = f"{self.tag} {sides[0]}" if self.tag else sides[0]
+        source = f"{self.begin}{sides[0]}"
         language = self.target_language
         if self.has_features:
             source += f"\t{line.partition(chr(9))[2]}"

@@ -147,6 +147,11 @@ def test_the_commands_write_pairs(tmp_path, keras_seq_command):
     named = keras_seq_command(*copy, out, "--overwrite", "--target-language", "de")
     assert named.code == 0 and out.read_text().startswith("<copy> ein Hund\tein Hund\tde\n")
     assert "received 'd e'" in keras_seq_command(*copy, out, "--target-language", "d e").error
+    tab = ["--tag", "a\tb", "--overwrite"]
+    assert (
+        "tag: received 'a\\tb', expected text without"
+        in keras_seq_command(*copy[:3], "-o", out, *tab).error
+    )
     assert "would replace the text it is made of" in keras_seq_command(*copy, lines).error
     lines.write_text("\n")
     assert keras_seq_command(*copy, tmp_path / "none").error == f"{lines}: no pair has text"
