@@ -306,10 +306,9 @@ def test_features_are_kept_and_no_part_of_the_source(tmp_path, keras_seq_command
     output, removed = tmp_path / "clean.tsv", tmp_path / "gone.tsv"
     files = ["--pairs", tmp_path / "forms.tsv", "--columns", "source=1,features=2,target=3"]
     files += ["--held-out", tmp_path / "test.tsv", "-o", output, "--removed", removed]
-    outcome = keras_seq_command("clean", *files)
-    assert outcome.code == 0, outcome.err
-    kept = [f"{stem}t\t{stem}t\tV;{tense}" for stem in ("hi", "cu", "se") for tense in "ABC"]
-    assert output.read_text() == "".join(f"{row}\n" for row in kept)
+    assert keras_seq_command("clean", *files).code == 0
+    rows = [row.split("\t") for row in rows]
+    assert output.read_text() == "".join(f"{word}\t{form}\t{tag}\n" for word, tag, form in rows)
     reasons = [line.split("\t")[0] for line in removed.read_text().splitlines()]
     assert reasons == ["duplicate", "empty", "damaged", "held-out"]
 
