@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeVar
 
 import typer
 
@@ -16,6 +16,7 @@ from keras_seq_cli.signals import exit_on_sigterm
 if TYPE_CHECKING:
     from keras_seq.text import Example, PairFiles
 
+_Item = TypeVar("_Item")
 _Text = Annotated[
     list[str], typer.Argument(help="Files of sentences, one per line, or patterns; plain or .gz.")
 ]
@@ -33,6 +34,16 @@ _PairOutput = Annotated[
 _Tag = Annotated[
     str, typer.Option(help="Text before each source, such as <bt>, to mark these pairs.")
 ]
+_TargetLanguage = Annotated[
+    str | None,
+    typer.Option(help="Language of the targets, such as de, as a third column."),
+]
+_AnyLanguage = Annotated[
+    bool,
+    typer.Option(
+        "--any-language", help="Accept text that does not look like the source language of RUN."
+    ),
+]
 _Seed = Annotated[int, typer.Option(min=0, help="Random seed.")]
 
 
@@ -48,6 +59,8 @@ def back_translate(
     output: _PairOutput,
     tag: _Tag = "",
     to: To = None,
+    target_language: _TargetLanguage = None,
+    any_language: _AnyLanguage = False,
     which: Which = "best",
     workers: Workers = None,
     runner: Runner = "local",
@@ -60,7 +73,21 @@ def back_translate(
     RUN translates from the target language to the source language of the run to be trained. If the
     command was interrupted, the same command resumes it.
     """
-    _translate(run, text, output, "target", tag, to, which, workers, runner, overwrite, search)
+    _translate(
+        run,
+        text,
+        output,
+        runner,
+        text_is="target",
+        tag=tag,
+        to=to,
+        target_language=target_language,
+        any_language=any_language,
+        which=which,
+        workers=workers,
+        overwrite=overwrite,
+        search=search,
+    )
 
 
 @_with_search
@@ -70,6 +97,8 @@ def self_train(
     output: _PairOutput,
     tag: _Tag = "",
     to: To = None,
+    target_language: _TargetLanguage = None,
+    any_language: _AnyLanguage = False,
     which: Which = "best",
     workers: Workers = None,
     runner: Runner = "local",
@@ -81,22 +110,24 @@ def self_train(
 
     If the command was interrupted, the same command resumes it.
     """
-    _translate(run, text, output, "source", tag, to, which, workers, runner, overwrite, search)
+    _translate(
+        run,
+        text,
+        output,
+        runner,
+        text_is="source",
+        tag=tag,
+        to=to,
+        target_language=target_language,
+        any_language=any_language,
+        which=which,
+        workers=workers,
+        overwrite=overwrite,
+        search=search,
+    )
 
 
-def _translate(
-    run: str,
-    text: list[str],
-    output: str,
-    text_is: Literal["source", "target"],
-    tag: str,
-    to: str | None,
-    which: str,
-    workers: int | None,
-    runner: str,
-    overwrite: bool,
-    search: dict[str, Any],
-) -> None:
+def _translate(run: str, text: list[str], output: str, runner: str, **options: Any) -> None:
     from keras_seq.augmentation import make_synthetic_pairs
     from keras_seq.jobs import require_ray, run_locally, run_on_ray
 
@@ -108,32 +139,37 @@ def _translate(
             run,
             text,
             output,
-            text_is=text_is,
-            tag=tag,
-            which=which,
-            search=search,
-            to=to,
-            workers=workers,
             runner=run_on_ray if runner == "ray" else run_locally,
-            overwrite=overwrite,
             notice=notice,
+            **options,
         )
-    notice(
-        f"{output}: {counts.pairs:,} pairs; left out: {counts.blank:,} blank lines, "
-        f"{counts.untranslated:,} without a translation, {counts.copies:,} copies"
+    _report(
+        output,
+        f"{counts.pairs:,} pairs; left out: {counts.blank:,} blank lines, "
+        f"{counts.untranslated:,} without a translation, {counts.copies:,} copies",
     )
 
 
 def copy(
-    text: _Text, output: _PairOutput, tag: _Tag = "", overwrite: OverwriteFile = False
+    text: _Text,
+    output: _PairOutput,
+    tag: _Tag = "",
+    target_language: _TargetLanguage = None,
+    overwrite: OverwriteFile = False,
 ) -> None:
     """Make each line of text in the target language its own source."""
     from keras_seq.augmentation import copied_pairs
-    from keras_seq.text import expand_names, read_lines
+    from keras_seq.text import expand_names, language_tag, read_lines
 
+    if target_language is not None:
+        language_tag(target_language)
     names = expand_names(text)
-    lines = (line for name in names for line in read_lines(name, notice=notice))
-    _write(output, names, copied_pairs(lines, tag=tag), overwrite)
+    lines = _Counted(
+        (line for name in names for line in read_lines(name, notice=notice)), str.strip
+    )
+    examples = copied_pairs(lines.kept(), tag=tag)
+    number = _write(output, names, examples, overwrite, target_language)
+    _report(output, f"{number:,} pairs; left out: {lines.left_out:,} blank lines")
 
 
 def noise(
@@ -159,8 +195,10 @@ def noise(
     amount = Noise(drop, mask, swap, mask_text, unit)
     amount.check()
     files = _pair_files(pairs, columns)
-    examples = noised_pairs(files.read_usable(notice), amount, copies=copies, seed=seed)
-    _write(output, files.names["pairs"], examples, overwrite)
+    read = _Counted(files.read(notice), _is_usable)
+    examples = noised_pairs(read.kept(), amount, copies=copies, seed=seed)
+    number = _write(output, files.names["pairs"], examples, overwrite)
+    _report(output, _made_of(number, read))
 
 
 def hallucinate(
@@ -175,10 +213,46 @@ def hallucinate(
     from keras_seq.augmentation import hallucinated_pairs
 
     files = _pair_files(pairs, columns)
-    examples = hallucinated_pairs(list(files.read_usable(notice)), count, seed=seed)
-    written = _write(output, files.names["pairs"], examples, overwrite)
-    if written < count:
+    read = _Counted(files.read(notice), _is_usable)
+    examples = hallucinated_pairs(list(read.kept()), count, seed=seed, notice=notice)
+    number = _write(output, files.names["pairs"], examples, overwrite)
+    _report(output, _made_of(number, read))
+    if number < count:
         notice(f"fewer than {count:,}, because the stems of these pairs allow no others")
+
+
+class _Counted(Generic[_Item]):
+    """Counts the items that `is_kept` accepts and those that it leaves out."""
+
+    def __init__(self, items: Iterable[_Item], is_kept: Callable[[_Item], object]) -> None:
+        self._items, self._is_kept = items, is_kept
+        self.number = self.left_out = 0
+
+    def kept(self) -> Iterator[_Item]:
+        for item in self._items:
+            if self._is_kept(item):
+                self.number += 1
+                yield item
+            else:
+                self.left_out += 1
+
+
+def _is_usable(example: Example) -> bool:
+    return example.usable
+
+
+def _made_of(number: int, read: _Counted[Example]) -> str:
+    return (
+        f"{number:,} pairs made of {read.number:,}; left out: {read.left_out:,} without text on "
+        "both sides"
+    )
+
+
+def _report(output: str, line: str) -> None:
+    from keras_seq.augmentation import HELD_OUT_ADVICE
+
+    notice(f"{output}: {line}")
+    notice(f"{output}: {HELD_OUT_ADVICE}")
 
 
 def _pair_files(pairs: list[str], columns: str | None) -> PairFiles:
@@ -191,24 +265,26 @@ def _pair_files(pairs: list[str], columns: str | None) -> PairFiles:
     return files
 
 
-def _write(output: str, inputs: Iterable[str], examples: Iterable[Example], overwrite: bool) -> int:
-    """Writes the pairs, says how many, and returns the number."""
-    from keras_seq.augmentation import line_of
+def _write(
+    output: str,
+    inputs: Iterable[str],
+    examples: Iterable[Example],
+    overwrite: bool,
+    target_language: str | None = None,
+) -> int:
+    """Writes the pairs and returns their number."""
+    from keras_seq.augmentation import check_output, pair_line
     from keras_seq.storage import atomic_lines
     from keras_seq.text import InputError
 
     path = Path(output)
     check_writable(output)
-    if any(path.absolute() == Path(name).absolute() for name in inputs):
-        raise InputError(f"{output}: would replace the text it is made of: name another file")
-    if path.exists() and not overwrite:
-        raise InputError(f"{output}: exists already; --overwrite replaces it")
+    check_output(path, inputs, overwrite=overwrite)
     count = 0
     with exit_on_sigterm(), atomic_lines(path) as write:
         for example in examples:
-            write(line_of(example))
+            write(pair_line(example.source, example.target, target_language))
             count += 1
         if not count:
             raise InputError(f"{', '.join(inputs)}: no pair has text")
-    notice(f"{output}: {count:,} pairs")
     return count

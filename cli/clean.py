@@ -18,7 +18,7 @@ from keras_seq_cli.shared_options import Json
 
 if TYPE_CHECKING:
     from keras_seq.cleaning import Cleaner
-    from keras_seq.text import Example
+    from keras_seq.text import Example, PairFiles
 
 # Pairs between updates of the progress.
 _PROGRESS = 1000
@@ -90,9 +90,11 @@ def clean(
     files.check()
     tests = expand_names(held_out or ())
     _check_outputs([output, removed], [*itertools.chain(*files.names.values()), *tests])
-    if files.has_features or files.has_languages:
-        column = "features" if files.has_features else "target languages"
-        raise InputError(f"--columns: received a column of {column}, expected source and target")
+    if files.has_languages:
+        raise InputError(
+            "--columns: received target_language, expected source, target or features: the rules "
+            "expect one language on each side, so clean each pair of languages by itself"
+        )
     for name in tests:
         check_readable(name)
         if name.removesuffix(".gz").endswith(".csv"):
@@ -117,15 +119,15 @@ def clean(
             if number % _PROGRESS == 0:
                 progress.advance(_PROGRESS)
             if reason is None:
-                write(_line(example))
+                write(_line(example, files))
             else:
-                write_removed(f"{reason}\t{_line(example)}")
+                write_removed(f"{reason}\t{_line(example, files)}")
         if not cleaner.kept and not dry_run:
-            for line in _report(cleaner, files.unit):
+            for line in _report(cleaner, files):
                 notice(line)
             rules = ", ".join(cleaner.removed)
             raise InputError(f"{files}: no {files.unit} is left; the rules that removed: {rules}")
-    emit(_json(cleaner) if as_json else _report(cleaner, files.unit))
+    emit(_json(cleaner) if as_json else _report(cleaner, files))
 
 
 def _check_outputs(outputs: Sequence[str | None], inputs: Sequence[str]) -> None:
@@ -155,16 +157,21 @@ def _opened(path: str | None) -> Iterator[Callable[[str], object]]:
         yield write
 
 
-def _line(example: Example) -> str:
-    """Returns the line of a pair; a tab within a side becomes a space."""
-    sides = [example.target] if example.target_only else [example.source, example.target]
-    return "\t".join(side.replace("\t", " ") for side in sides)
+def _line(example: Example, files: PairFiles) -> str:
+    """Returns the line of a pair, with its features last; a tab within a side becomes a space."""
+    if files.has_features:
+        source, _, features = example.source.partition("\t")
+        columns = [source, example.target, features]
+    else:
+        columns = [example.target] if example.target_only else [example.source, example.target]
+    return "\t".join(column.replace("\t", " ") for column in columns)
 
 
-def _report(cleaner: Cleaner, unit: str) -> Iterator[str]:
+def _report(cleaner: Cleaner, files: PairFiles) -> Iterator[str]:
     from keras_seq.cleaning import RULES
 
     total = cleaner.kept + cleaner.removed.total()
+    unit = files.unit
     for name, description in RULES.items():
         if count := cleaner.removed[name]:
             yield f"{name:<10}{count:>12,}  {count / total:>7.2%}  {description}"
@@ -176,7 +183,7 @@ def _report(cleaner: Cleaner, unit: str) -> Iterator[str]:
         yield ""
         yield f"{name}, for example:"
         for example in examples:
-            yield f"  {_line(example)}"
+            yield f"  {_line(example, files)}"
 
 
 def _json(cleaner: Cleaner) -> Iterator[str]:

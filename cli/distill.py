@@ -59,7 +59,7 @@ def distill(
 
     If the command was interrupted, the same command resumes it.
     """
-    from keras_seq.augmentation import make_distilled_pairs
+    from keras_seq.augmentation import HELD_OUT_ADVICE, make_distilled_pairs
     from keras_seq.jobs import require_ray, run_locally, run_on_ray
     from keras_seq.text import PairFiles
 
@@ -89,5 +89,7 @@ def distill(
         )
     notice(
         f"{output}: {counts.pairs:,} pairs, {counts.changed:,} with a new target; left out: "
-        f"{counts.untranslated:,} without a translation"
+        f"{counts.untranslated:,} without a translation, {counts.held_out:,} held out by the "
+        "teacher"
     )
+    notice(f"{output}: {HELD_OUT_ADVICE}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from keras_seq.augmentation.pair_lines import before_source, without_tabs
 from keras_seq.text import Example
 
 
@@ -20,8 +21,8 @@ def copied_pairs(lines: Iterable[str], *, tag: str = "") -> Iterator[Example]:
         Currey et al., "Copied Monolingual Data Improves Low-Resource Neural Machine Translation",
         WMT 2017
     """
-    begin = f"{tag} " if tag else ""
+    begin = before_source(tag)
     for line in lines:
         if line.strip():
-            text = line.replace("\t", " ")
+            text = without_tabs(line)
             yield Example(begin + text, text)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import itertools
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from keras_seq.augmentation.pair_lines import pair_line
+from keras_seq.augmentation.pair_lines import check_output, columns_of, pair_line, without_tabs
 from keras_seq.jobs import run_locally, translate_files
 from keras_seq.preparation.files import training_files
 from keras_seq.run import Run
-from keras_seq.scoring import pairwise_scores
+from keras_seq.scoring import bleu_tokenizer, pairwise_scores
 from keras_seq.storage import atomic_lines, make_directory, remove
 from keras_seq.text import Example, InputError, Notice, PairFiles, read_lines, split_language
 
@@ -24,12 +26,14 @@ _SOURCES = "sources.txt"
 class DistilledCounts(NamedTuple):
     """Number of pairs that `make_distilled_pairs` wrote, and of those that it left out.
 
-    `changed` pairs have another target than before. `untranslated` pairs have no translation.
+    `changed` pairs have another target than before. `untranslated` pairs have no translation, and
+    the teacher validated on the sources of `held_out` pairs.
     """
 
     pairs: int
     changed: int
     untranslated: int
+    held_out: int = 0
 
 
 def make_distilled_pairs(
@@ -53,7 +57,9 @@ def make_distilled_pairs(
     words are mostly translated in the same way. This is sequence-level knowledge distillation, by
     the best translation or by the candidate that is closest to the target of the corpus.
 
-    Features and target languages of the corpus are the third column of the output.
+    Features and target languages of the corpus are the third column of the output. Weights of the
+    corpus are written to `output` + ".weights". If the corpus is the training text of the teacher,
+    the pairs that the teacher held out for its validation are left out.
 
     The translations are stored in `output` + ".job" until the end. If the call is interrupted, the
     same call resumes it from there.
@@ -74,54 +80,114 @@ def make_distilled_pairs(
         notice: Function that receives messages.
 
     Raises:
-        InputError: The corpus cannot be read, `output` exists, or no pair is left.
+        InputError: The corpus cannot be read, `output` exists, a package or file of the tokenizer
+            of BLEU is missing, or no pair is left.
+        SettingsError: There are more candidates than hypotheses in the beam.
         JobError: A line cannot be translated, or no worker starts.
 
     Reference:
         Kim and Rush, "Sequence-Level Knowledge Distillation", EMNLP 2016
     """
     path = Path(output)
-    if path.exists() and not overwrite:
-        raise InputError(f"{path}: exists already; --overwrite replaces it")
     opened = Run.open(teacher, notice=notice)
     opened.require_task("translate")
+    tokenize = opened.settings.score.tokenize
+    if closest == "bleu":
+        _require_tokenizer(tokenize)
+    held_out = set() if files else _held_out_sources(opened)
     files = files or training_files(opened.settings.data)
+    weights_path = _weights_path(path) if files.has_weights else None
+    inputs = list(itertools.chain(*files.names.values()))
+    for one in filter(None, (path, weights_path)):
+        check_output(one, inputs, overwrite=overwrite)
     folder = path.with_name(f"{path.name}.job")
     count = 1 if closest == "none" else candidates
-    sizes = {"beam_size": max(count, opened.settings.search.beam_size), "n_best": count}
-    _write_sources(files, folder)
+    own = opened.settings.search
+    search = {"beam_size": max(count, own.beam_size), **(search or {})}
+    search = {"n_best": 1, **search} if count == 1 else own.of_candidates(count, search)
+    corpus = _Corpus(files, held_out)
+    make_directory(folder, parents=True)
+    left_out = corpus.write_sources(folder / _SOURCES, notice)
     translate_files(
         teacher,
         str(folder / _SOURCES),
         folder / "translated",
         which=which,
         ensemble=ensemble,
-        search={**sizes, **(search or {})},
+        search=search,
         workers=workers,
         runner=runner,
         overwrite=overwrite,
         notice=notice,
     )
     translations = _candidates(folder / "translated" / _SOURCES, count)
-    counts = _write(
-        path, _examples(files), translations, closest, has_languages=files.has_languages
-    )
+    choose = functools.partial(_closest, metric=closest, tokenize=tokenize)
+    counts = _write(path, weights_path, corpus, translations, choose)
     remove(folder)
-    return counts
+    if notice is not None:
+        if weights_path is not None:
+            notice(f"{weights_path}: the weights of these pairs, for --weights")
+        if third := corpus.third:
+            notice(f"{path}: three columns: {columns_of(third)}")
+    return counts._replace(held_out=left_out)
 
 
-def _examples(files: PairFiles) -> Iterator[Example]:
-    for example in files.read_usable():
+def _require_tokenizer(name: str) -> None:
+    try:
+        bleu_tokenizer(None if name == "auto" else name)
+    except ValueError as error:
+        raise InputError(f"score.tokenize: {error}") from None
+
+
+def _held_out_sources(run: Run) -> set[str]:
+    """Returns the sources of the validation text that was taken from the training text."""
+    data = run.settings.data
+    has_files = data.valid_pairs is not None or data.valid_source is not None
+    return set() if has_files or not run.has_valid_lines else set(run.valid_lines()[0])
+
+
+def _weights_path(path: Path) -> Path:
+    return path.with_name(f"{path.name.removesuffix('.gz')}.weights")
+
+
+class _Corpus:
+    """The pairs to translate: those with text whose source is not held out."""
+
+    def __init__(self, files: PairFiles, held_out: Collection[str] = ()) -> None:
+        self.files = files
+        # A run that could not hold any pair out has validated on its training text.
+        is_used = any(example.key not in held_out for example in files.read_usable())
+        self._held_out = held_out if is_used else ()
+
+    @property
+    def third(self) -> str | None:
+        """The role of the third column; None for two columns."""
+        if self.files.has_languages:
+            return "target_language"
+        return "features" if self.files.has_features else None
+
+    def is_held_out(self, example: Example) -> bool:
+        return example.key in self._held_out
+
+    def read(self) -> Iterator[Example]:
+        """Yields the pairs to translate."""
+        return (self._plain(one) for one in self.files.read_usable() if not self.is_held_out(one))
+
+    def write_sources(self, path: Path, notice: Notice | None) -> int:
+        """Writes the sources to translate, and returns the number of pairs that are held out."""
+        held_out = 0
+        with atomic_lines(path) as write:
+            for example in self.files.read_usable(notice):
+                if self.is_held_out(example):
+                    held_out += 1
+                else:
+                    write(self._plain(example).source)
+        return held_out
+
+    def _plain(self, example: Example) -> Example:
         # Only features follow a tab.
-        source = example.source if files.has_features else example.source.replace("\t", " ")
-        yield example._replace(source=source)
-
-
-def _write_sources(files: PairFiles, folder: Path) -> None:
-    make_directory(folder, parents=True)
-    with atomic_lines(folder / _SOURCES) as write:
-        for example in _examples(files):
-            write(example.source)
+        has_features = self.files.has_features
+        return example if has_features else example._replace(source=without_tabs(example.source))
 
 
 def _candidates(path: Path, count: int) -> Iterator[list[str]]:
@@ -138,33 +204,36 @@ def _candidates(path: Path, count: int) -> Iterator[list[str]]:
 
 def _write(
     path: Path,
-    examples: Iterable[Example],
+    weights_path: Path | None,
+    corpus: _Corpus,
     translations: Iterator[list[str]],
-    closest: str,
-    *,
-    has_languages: bool = False,
+    choose: Callable[[list[str], str], str],
 ) -> DistilledCounts:
     pairs = changed = untranslated = 0
-    with atomic_lines(path) as write:
-        for example, candidates in zip(examples, translations, strict=True):
-            target = _closest(candidates, example.target, closest)
+    with contextlib.ExitStack() as files:
+        write = files.enter_context(atomic_lines(path))
+        write_weight = files.enter_context(atomic_lines(weights_path)) if weights_path else None
+        for example, candidates in zip(corpus.read(), translations, strict=True):
+            target = choose(candidates, example.target)
             if not target.strip():
                 untranslated += 1
                 continue
             pairs += 1
             changed += target.split() != example.target.split()
-            language, source = (
-                split_language(example.source) if has_languages else (None, example.source)
-            )
-            write(pair_line(source, target) + ("" if language is None else f"\t{language}"))
+            language, source = None, example.source
+            if corpus.files.has_languages:
+                language, source = split_language(source)
+            write(pair_line(source, target, language))
+            if write_weight is not None:
+                write_weight(repr(example.weight))
         if not pairs:
             raise InputError(f"no pair is left: {untranslated:,} sources without a translation")
     return DistilledCounts(pairs, changed, untranslated)
 
 
-def _closest(candidates: list[str], reference: str, metric: str) -> str:
+def _closest(candidates: list[str], reference: str, *, metric: str, tokenize: str = "auto") -> str:
     if metric == "none" or len(candidates) == 1:
         return candidates[0]
-    scores = pairwise_scores([*candidates, reference], metric)[:-1, -1]
+    scores = pairwise_scores([*candidates, reference], metric, tokenize=tokenize)[:-1, -1]
     # Of equal candidates the first is the one that the teacher prefers.
     return candidates[int(np.argmax(scores))]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from keras_seq.text import Example, InputError, source_of
+from keras_seq.text import Example, InputError, Notice, source_of
 
 # Anastasopoulos and Neubig (2019) call equal parts of at least three characters a stem. They
 # replace each of its characters with this probability, and keep the first and the last character
@@ -39,7 +39,7 @@ def stems(source: str, target: str) -> list[Stem]:
 
 
 def hallucinated_pairs(
-    examples: Sequence[Example], count: int, *, seed: int = 0
+    examples: Sequence[Example], count: int, *, seed: int = 0, notice: Notice | None = None
 ) -> Iterator[Example]:
     """Yields new pairs whose stems are random letters.
 
@@ -52,6 +52,7 @@ def hallucinated_pairs(
         examples: The pairs; a source may end with a tab and features.
         count: The number of pairs to make; fewer are made if too few different ones are found.
         seed: Seed of the random numbers.
+        notice: Function that receives how many pairs have no stem.
 
     Raises:
         InputError: No pair has a stem.
@@ -70,6 +71,11 @@ def hallucinated_pairs(
         raise InputError(
             f"no source of {len(examples):,} pairs shares {_LEAST_LENGTH} consecutive letters with "
             "its target: invented stems suit inflection and spelling, not pronunciation"
+        )
+    if notice is not None and len(with_stem) < len(examples):
+        notice(
+            f"{len(examples) - len(with_stem):,} of {len(examples):,} pairs are not used: source "
+            f"and target share no {_LEAST_LENGTH} consecutive letters"
         )
     # Common letters are common in stems too. Capital letters stay capital.
     text = sorted("".join(source_of(example.source) for example in examples))

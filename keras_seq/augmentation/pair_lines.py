@@ -2,19 +2,56 @@
 
 from __future__ import annotations
 
-from keras_seq.text import Example
+from collections.abc import Iterable
+from pathlib import Path
+
+from keras_seq.text import InputError
+
+# The end of what a command that makes pairs says.
+HELD_OUT_ADVICE = (
+    "to train on them, name validation files, or else some of these pairs may be held out to "
+    "validate on"
+)
 
 
-def pair_line(source: str, target: str) -> str:
-    """Returns `source<TAB>target`, and a third column if `source` has features after a tab.
+def pair_line(source: str, target: str, language: str | None = None) -> str:
+    """Returns `source<TAB>target` and a third column, if there is something to put into it.
+
+    Args:
+        source: The source; features may follow after a tab, and are the third column.
+        target: The target. A tab in it becomes a space.
+        language: The target language, which is the third column; None for no such column.
 
     >>> pair_line("walk\\tV;PST", "walked")
     'walk\\twalked\\tV;PST'
+    >>> pair_line("a dog", "ein Hund", "de")
+    'a dog\\tein Hund\\tde'
     """
     text, tab, features = source.partition("\t")
-    return f"{text}\t{target.replace(chr(9), ' ')}{tab}{features}"
+    end = f"{tab}{features}" if language is None else f"\t{language}"
+    return f"{text}\t{without_tabs(target)}{end}"
 
 
-def line_of(example: Example) -> str:
-    """Returns the line of a pair."""
-    return pair_line(example.source, example.target)
+def without_tabs(text: str) -> str:
+    """Returns a text with a space for each tab, which would end its column."""
+    return text.replace("\t", " ")
+
+
+def before_source(tag: str) -> str:
+    """Returns what a tag puts before each source. Raises InputError if it would end the column."""
+    if any(character in tag for character in "\t\r\n"):
+        raise InputError(f"tag: received {tag[:60]!r}, expected text without tabs and line breaks")
+    return f"{tag} " if tag else ""
+
+
+def check_output(path: Path, inputs: Iterable[str], *, overwrite: bool) -> None:
+    """Raises InputError if a file of pairs exists or would replace what it is made of."""
+    if any(path.absolute() == Path(name).absolute() for name in inputs):
+        raise InputError(f"{path}: would replace the text it is made of: name another file")
+    if path.exists() and not overwrite:
+        raise InputError(f"{path}: exists already; --overwrite replaces it")
+
+
+def columns_of(third: str) -> str:
+    """Returns the option that reads pairs with a third column of features or target languages."""
+    return f"--columns source=1,target=2,{third}=3"

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from keras_seq.cleaning import CharacterModel, is_copy
+from keras_seq.augmentation.language_check import require_source_language, validation_statistics
+from keras_seq.augmentation.pair_lines import (
+    before_source,
+    check_output,
+    columns_of,
+    pair_line,
+    without_tabs,
+)
+from keras_seq.cleaning import is_copy
 from keras_seq.jobs import run_locally, translate_files
 from keras_seq.run import Run
 from keras_seq.storage import atomic_lines, remove
-from keras_seq.text import InputError, Notice, expand_names, read_lines
-
-# Lines of the text that are compared with the validation text of the run, and the least number of
-# both for that.
-_COMPARED, _MIN_LINES = 1000, 10
+from keras_seq.text import (
+    InputError,
+    Notice,
+    expand_names,
+    language_tag,
+    read_lines,
+    split_language,
+    with_languages,
+)
 
 
 class SyntheticCounts(NamedTuple):
@@ -42,6 +53,8 @@ def make_synthetic_pairs(
     which: str | int = "best",
     search: Mapping[str, Any] | None = None,
     to: str | None = None,
+    target_language: str | None = None,
+    any_language: bool = False,
     workers: int | None = None,
     runner: Callable[..., Any] = run_locally,
     overwrite: bool = False,
@@ -50,8 +63,12 @@ def make_synthetic_pairs(
     """Translates text in one language, and writes `source<TAB>target` lines to train another run.
 
     The translations are stored in `output` + ".job" until the end. If the call is interrupted, the
-    same call resumes it from there. Each pair needs text on both sides, and pairs whose sides are
-    equal are left out.
+    same call resumes it from there. Each pair needs text on both sides. Pairs whose sides are equal
+    are left out, unless more than 10 % of the validation pairs of `run` are such copies.
+
+    Features that follow a text after a tab, for a run with features, become the third column. So
+    does the target language, if `target_language` names it, and in self-training by a run of
+    several target languages.
 
     Args:
         run: The run that translates the texts. For back-translation its source language is the
@@ -65,6 +82,10 @@ def make_synthetic_pairs(
         search: Search settings that override those of the run, such as
             `{"method": "sampling"}`.
         to: The target language of `run`, if it has several.
+        target_language: The language of the targets, for a run to be trained with several target
+            languages. In self-training, a run of several languages tells it already.
+        any_language: Boolean, whether to accept text that does not look like the source language of
+            `run`.
         workers: Number of workers; by default one per four cores.
         runner: `keras_seq.jobs.run_locally` or `run_on_ray`.
         overwrite: Boolean, whether to replace `output` and to delete the translations of another
@@ -72,8 +93,8 @@ def make_synthetic_pairs(
         notice: Function that receives messages.
 
     Raises:
-        InputError: A file cannot be read, `output` exists, the texts look like the other language
-            of the run, or no pair is left.
+        InputError: A file cannot be read, `output` exists, a text does not look like the source
+            language of the run, or no pair is left.
         JobError: A line cannot be translated, or no worker starts.
 
     Reference:
@@ -81,12 +102,16 @@ def make_synthetic_pairs(
         2016; for the tag: Caswell et al., "Tagged Back-Translation", WMT 2019
     """
     path = Path(output)
-    if path.exists() and not overwrite:
-        raise InputError(f"{path}: exists already; --overwrite replaces it")
+    names = expand_names(texts)
+    check_output(path, names, overwrite=overwrite)
     opened = Run.open(run, notice=notice)
     opened.require_task("translate")
-    names = expand_names(texts)
-    _check_language(opened, names)
+    columns = _Columns.of(opened, text_is, tag, to, target_language)
+    statistics = validation_statistics(opened)
+    # A run of several target languages often has the same languages as sources.
+    if statistics is not None and not any_language and not opened.languages:
+        require_source_language(opened, statistics, names)
+    keeps_copies = statistics is not None and statistics.copies_are_right
     folder = path.with_name(f"{path.name}.job")
     translate_files(
         run,
@@ -100,8 +125,11 @@ def make_synthetic_pairs(
         overwrite=overwrite,
         notice=notice,
     )
-    counts = _write(path, _translated(names, folder), text_is, tag)
+    counts = _write(path, _translated(names, folder), columns, keeps_copies=keeps_copies)
     remove(folder)
+    if notice is not None:
+        for line in columns.notices(path):
+            notice(line)
     return counts
 
 
@@ -112,52 +140,102 @@ def _translated(names: Sequence[str], folder: Path) -> Iterator[tuple[str, str]]
         yield from zip(read_lines(name), read_lines(str(output)), strict=True)
 
 
+class _Columns(NamedTuple):
+    """Makes the columns of the output of a text and its translation.
+
+    Attributes:
+        text_is: The side of the text.
+        begin: What a tag puts before each source.
+        languages: The target languages of the run that translates.
+        to: The target language of lines that name none.
+        target_language: The language of all targets; None if unknown.
+        has_features: Whether features follow the text of a line after a tab.
+    """
+
+    text_is: str = "target"
+    begin: str = ""
+    languages: Sequence[str] = ()
+    to: str | None = None
+    target_language: str | None = None
+    has_features: bool = False
+
+    @classmethod
+    def of(
+        cls, run: Run, text_is: str, tag: str, to: str | None, target_language: str | None
+    ) -> _Columns:
+        """Raises InputError if `target_language` is not a name, or does not suit the run."""
+        has_features = run.settings.data.has_features
+        if target_language is not None:
+            language_tag(target_language)
+            received = f"target language of the pairs: received {target_language!r}, expected none"
+            if has_features:
+                raise InputError(
+                    f"{received}: {run.path} reads features, and pairs have a column of either"
+                )
+            if run.languages and text_is == "source":
+                raise InputError(f"{received}: it is the language that {run.path} translates into")
+        return cls(text_is, before_source(tag), run.languages, to, target_language, has_features)
+
+    @property
+    def third(self) -> str | None:
+        """The role of the third column; None for two columns."""
+        if self.has_features:
+            return "features"
+        is_known = self.target_language is not None or (self.languages and self.text_is == "source")
+        return "target_language" if is_known else None
+
+    def text(self, line: str) -> str:
+        """Returns a line without features and the tag of a language."""
+        if self.languages:
+            line = split_language(line)[1]
+        return line.partition("\t")[0] if self.has_features else without_tabs(line)
+
+    def line(self, line: str, translation: str) -> str:
+        """Returns the line of a pair."""
+        text, translation = self.text(line), without_tabs(translation)
+        sides = (translation, text) if self.text_is == "target" else (text, translation)
+        source = f"{self.begin}{sides[0]}"
+        language = self.target_language
+        if self.has_features:
+            source += f"\t{line.partition(chr(9))[2]}"
+        elif self.languages and self.text_is == "source":
+            language = split_language(with_languages([line], self.languages, self.to)[0])[0]
+        return pair_line(source, sides[1], language)
+
+    def notices(self, path: Path) -> Iterator[str]:
+        """Yields how to read the pairs."""
+        if self.third is not None:
+            yield f"{path}: three columns: {columns_of(self.third)}"
+        elif self.languages:
+            yield (
+                f"{path}: two columns; for a corpus of several target languages, name the "
+                "language of the text by --target-language"
+            )
+
+
 def _write(
-    path: Path, translated: Iterator[tuple[str, str]], text_is: str, tag: str
+    path: Path,
+    translated: Iterator[tuple[str, str]],
+    columns: _Columns,
+    *,
+    keeps_copies: bool = False,
 ) -> SyntheticCounts:
     pairs = blank = untranslated = copies = 0
-    begin = f"{tag} " if tag else ""
     with atomic_lines(path) as write:
-        for text, translation in translated:
+        for line, translation in translated:
+            text = columns.text(line)
             if not text.strip():
                 blank += 1
             elif not translation.strip():
                 untranslated += 1
-            elif is_copy(text, translation):
+            elif not keeps_copies and is_copy(text, translation):
                 copies += 1
             else:
                 pairs += 1
-                sides = (translation, text) if text_is == "target" else (text, translation)
-                source, target = (side.replace("\t", " ") for side in sides)
-                write(f"{begin}{source}\t{target}")
+                write(columns.line(line, translation))
         if not pairs:
             raise InputError(
                 f"no pair is left of {blank + untranslated + copies:,} lines: {blank:,} blank, "
                 f"{untranslated:,} without a translation, {copies:,} translated by themselves"
             )
     return SyntheticCounts(pairs, blank, untranslated, copies)
-
-
-def _check_language(run: Run, names: Sequence[str]) -> None:
-    """Raises InputError if a text looks more like the targets of the run than like its sources."""
-    # A run of several target languages often has the same languages as sources.
-    if run.languages or not run.has_valid_lines:
-        return
-    sides = run.valid_lines()
-    if min(map(len, sides)) < _MIN_LINES:
-        return
-    models = [CharacterModel(), CharacterModel()]
-    for model, lines in zip(models, sides, strict=True):
-        model.add(lines)
-    num_letters = len(models[0].letters | models[1].letters) + 1
-    for name in names:
-        filled = (line for line in read_lines(name) if line.strip())
-        lines = list(itertools.islice(filled, _COMPARED))
-        if len(lines) < _MIN_LINES:
-            continue
-        source, target = (model.log_probabilities(lines, num_letters).sum() for model in models)
-        if target > source:
-            raise InputError(
-                f"{name}: looks like the target language of {run.path}, expected its source "
-                "language: for back-translation, train a run in the opposite direction"
-            )

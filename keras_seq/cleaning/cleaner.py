@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 
 from keras_seq.cleaning.corpus_statistics import CorpusStatistics
-from keras_seq.cleaning.rules import RULES, Rules, check_rule
+from keras_seq.cleaning.rules import RULES, Rules, check_rule, without_features
 from keras_seq.text import Example, InputError, PairFiles
 
 # Pairs that are judged at once.
@@ -21,7 +21,7 @@ class Cleaner:
     of a language: a corpus of which most pairs are right is assumed.
 
     Args:
-        files: The corpus, which is read twice.
+        files: The corpus, which is read twice. Its sources may have features.
         skip: Names of rules of `RULES` that are not applied; `empty` always is.
         max_characters: The maximum length of a side.
         held_out: Texts that the corpus must not have, such as the lines of test files.
@@ -59,7 +59,8 @@ class Cleaner:
         for name in skip:
             check_rule(name)
         self._files = files
-        statistics = CorpusStatistics(files.read())
+        examples = map(without_features, files.read()) if files.has_features else files.read()
+        statistics = CorpusStatistics(examples)
         if not statistics.num_examples:
             raise InputError(f"{files}: no {files.unit} has text")
         self._rules = Rules(
@@ -67,6 +68,7 @@ class Cleaner:
             names=[name for name in RULES if name not in skip],
             max_characters=max_characters,
             held_out=held_out,
+            has_features=files.has_features,
         )
         self.notes = self._rules.notes()
         self._num_samples = num_samples

@@ -21,6 +21,8 @@ _MAX_PAIRS = 100_000
 _LINES = 10_000
 # Share of the letters of a side above which a script belongs to the side.
 _MIN_SCRIPT_SHARE = 0.05
+# In a corpus with a larger share of copies, such as word forms, copies are right.
+_MAX_COPIES = 0.1
 # Scripts that one text mixes freely, with the Chinese characters.
 _JAPANESE = {"CJK", "HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA", "IDEOGRAPHIC"}
 # The median absolute deviation of a normal distribution, in standard deviations.
@@ -120,6 +122,11 @@ class CorpusStatistics:
         translated = [pair for pair in pairs if not is_copy(*pair)] or pairs
         self.ratio = statistics.median(len(target) / len(source) for source, target in translated)
         self.length = Spread.of([self._distance(*pair) for pair in translated])
+
+    @property
+    def copies_are_right(self) -> bool:
+        """True if more than 10 % of the pairs are copies, as in tables of word forms."""
+        return self.copies > _MAX_COPIES
 
     def length_deviation(self, source: str, target: str) -> float:
         """Returns how far the lengths of a pair are from those of the corpus, in deviations.

@@ -8,14 +8,14 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 
 import numpy as np
 
-from keras_seq.cleaning.character_model import letters_of
 from keras_seq.cleaning.corpus_statistics import (
     CorpusStatistics,
     SideStatistics,
     is_copy,
     scripts_of,
 )
-from keras_seq.text import Example, InputError
+from keras_seq.cleaning.foreign_text import foreign_texts
+from keras_seq.text import Example, InputError, source_of
 
 # The rules in the order in which they are applied, each with its description.
 RULES = {
@@ -29,19 +29,11 @@ RULES = {
     "held-out": "the source, or a target of 20 or more characters, is in the held-out files",
     "duplicate": "the pair equals an earlier one",
 }
-# In a corpus with more copies, such as word forms, copies are right.
-_MAX_COPIES = 0.1
 _MAX_LENGTH_DEVIATION = 5.0
-# Letters that a text needs for its language to be identified, and pairs that the models need, first
-# for the language of the other side, then for a third language.
-_MIN_LETTERS = 15
+# Pairs that are needed to find texts in the language of the other side, and in a third language.
 _MIN_PAIRS, _MIN_PAIRS_OF_THIRD = 200, 1000
-# A text is in the language of the other side if the model of its own side gives it less by this
-# much, in natural log-probability per character ...
-_OTHER_SIDE = -0.3
-# ... and in a third language if its own side gives it little, in deviations of the side, and the
-# other side hardly less.
-_UNLIKELY, _NO_ADVANTAGE = 4.0, 0.5
+# Rules that also judge the features of a source. One pair of words may occur with several.
+_WITH_FEATURES = ("damaged", "duplicate")
 # Shorter targets, such as numbers or "Yes.", are held out by chance.
 _MIN_HELD_OUT = 20
 
@@ -56,6 +48,8 @@ class Rules:
         names: Names of the rules to apply, of `RULES`.
         max_characters: The maximum length of a side.
         held_out: Texts that the corpus must not have.
+        has_features: Boolean, whether the sources end with a tab and features. They count for the
+            rules `damaged` and `duplicate`.
     """
 
     def __init__(
@@ -65,8 +59,10 @@ class Rules:
         names: Collection[str],
         max_characters: int,
         held_out: Iterable[str],
+        has_features: bool = False,
     ) -> None:
         self._statistics = statistics
+        self._has_features = has_features
         self._held_out = {_hash(text) for text in held_out}
         self._seen: set[bytes] = set()
         # Pairs without text are removed before, because no other rule can judge them.
@@ -94,7 +90,7 @@ class Rules:
             rule = "not applied" if size < _MIN_PAIRS else "third languages are not looked for"
             least = _MIN_PAIRS if size < _MIN_PAIRS else _MIN_PAIRS_OF_THIRD
             notes.append(f"language: {rule}, which needs {least:,} pairs")
-        if "copy" in self._names and statistics.copies > _MAX_COPIES:
+        if "copy" in self._names and statistics.copies_are_right:
             notes.append(
                 f"copy: not applied, because {statistics.copies:.0%} of the pairs are copies"
             )
@@ -102,15 +98,16 @@ class Rules:
 
     def reasons(self, examples: Sequence[Example]) -> list[str | None]:
         """Returns the name of the first rule that removes each pair, or None to keep it."""
+        plain = [without_features(one) if self._has_features else one for one in examples]
         if "language" in self._names:
-            self._foreign = self._in_another_language(examples)
-        return [self._reason(example) for example in examples]
+            self._foreign = self._in_another_language(plain)
+        return [self._reason(*pair) for pair in zip(examples, plain, strict=True)]
 
-    def _reason(self, example: Example) -> str | None:
-        if not example.usable:
+    def _reason(self, example: Example, plain: Example) -> str | None:
+        if not plain.usable:
             return "empty"
         for name in self._names:
-            if self._checks[name](example):
+            if self._checks[name](example if name in _WITH_FEATURES else plain):
                 return name
         return None
 
@@ -133,14 +130,9 @@ class Rules:
     ) -> np.ndarray:
         """Returns whether each text of a side looks like another language."""
         size = self._statistics.num_letters
-        own = side.model.log_probabilities(texts, size, leave_out=True)
-        # The other side may contain the text too, if both are in one language.
-        advantage = own - other.model.log_probabilities(texts, size, leave_out=True)
-        foreign = advantage < _OTHER_SIDE
-        if self._statistics.num_examples >= _MIN_PAIRS_OF_THIRD:
-            unlikely = side.unlikeliness(texts, own) > _UNLIKELY
-            foreign |= unlikely & (advantage < _NO_ADVANTAGE)
-        return foreign & np.array([len(letters_of(text)) >= _MIN_LETTERS for text in texts])
+        found = foreign_texts(texts, side, other, size, leave_out=True)
+        has_third = self._statistics.num_examples >= _MIN_PAIRS_OF_THIRD
+        return found.other | found.third if has_third else found.other
 
     def _has_other_ratio(self, example: Example) -> bool:
         if self._statistics.source is None:
@@ -149,7 +141,7 @@ class Rules:
         return abs(deviation) > _MAX_LENGTH_DEVIATION
 
     def _is_copy(self, example: Example) -> bool:
-        return self._statistics.copies <= _MAX_COPIES and is_copy(example.source, example.target)
+        return not self._statistics.copies_are_right and is_copy(example.source, example.target)
 
     def _is_held_out(self, example: Example) -> bool:
         if not self._held_out:
@@ -165,6 +157,11 @@ class Rules:
             return True
         self._seen.add(key)
         return False
+
+
+def without_features(example: Example) -> Example:
+    """Returns a pair without the features that follow its source after a tab."""
+    return example._replace(source=source_of(example.source))
 
 
 def check_rule(name: str) -> None:

@@ -12,9 +12,10 @@ import numpy as np
 from keras_seq.inference.hypothesis import Hypothesis, LineTranslator
 from keras_seq.inference.likelihood import LikelihoodScorer
 from keras_seq.inference.predictor import check_pairs
+from keras_seq.inference.reranking import require_bleu_tokenizer
 from keras_seq.inference.translator import Translator
 from keras_seq.run import Run
-from keras_seq.scoring import score
+from keras_seq.scoring import choose_bleu_tokenizer, score
 from keras_seq.text import InputError
 
 # Weights that `tune` tries, for each model.
@@ -60,6 +61,7 @@ class NoisyChannelTranslator(LineTranslator):
         reverse: Scores sources, given a translation.
         language_model: Scores translations; None for no language model.
         weights: The weights a and b.
+        tokenize: The tokenizer of BLEU, for `tune`; `"auto"` for one that fits the references.
 
     Example:
 
@@ -80,11 +82,13 @@ class NoisyChannelTranslator(LineTranslator):
         reverse: LikelihoodScorer,
         language_model: LikelihoodScorer | None = None,
         weights: ChannelWeights | None = None,
+        tokenize: str = "auto",
     ) -> None:
         self.weights = weights or ChannelWeights()
         self._translator = translator
         self._reverse = reverse
         self._language_model = language_model
+        self._tokenize = tokenize
 
     @classmethod
     def load(
@@ -115,8 +119,8 @@ class NoisyChannelTranslator(LineTranslator):
             InputError: A directory is not a trained run of the right task.
             SettingsError: A search setting is unknown or out of bounds.
         """
-        for path in (run, reverse):
-            opened = Run.open(path, notice=notice)
+        runs = [Run.open(path, notice=notice) for path in (run, reverse)]
+        for path, opened in zip((run, reverse), runs, strict=True):
             opened.require_task("translate")
             if opened.languages:
                 raise InputError(f"{path}: a run of several target languages, expected one of one")
@@ -124,12 +128,13 @@ class NoisyChannelTranslator(LineTranslator):
         if language_model is not None:
             Run.open(language_model, notice=notice).require_task("language-model")
             scorer = LikelihoodScorer.load(language_model, notice=notice)
-        sizes = {"n_best": candidates, "beam_size": candidates}
+        search = runs[0].settings.search.of_candidates(candidates, search)
         return cls(
-            Translator.load(run, which=which, notice=notice, **{**sizes, **search}),
+            Translator.load(run, which=which, notice=notice, **search),
             LikelihoodScorer.load(reverse, notice=notice),
             scorer,
             weights,
+            runs[0].settings.score.tokenize,
         )
 
     @property
@@ -155,8 +160,11 @@ class NoisyChannelTranslator(LineTranslator):
 
         Raises:
             ValueError: The numbers of sources and references differ, or there are none.
+            InputError: A package or file of the tokenizer of BLEU is missing.
         """
         check_pairs(sources=sources, references=references)
+        if metric == "bleu":
+            require_bleu_tokenizer(self._tokenize)
         rows = self._candidates(sources)
         others = _TRIED if self._language_model is not None else (0.0,)
         # The first of equal scores is kept, so that a model without an effect has no weight.
@@ -175,7 +183,10 @@ class NoisyChannelTranslator(LineTranslator):
     ) -> float:
         ranked = (self._ranked(row, weights) for row in rows)
         texts = [row[0].text if row else "" for row in ranked]
-        (value,) = score(texts, [references], metrics=[metric])
+        tokenize = self._tokenize
+        if tokenize == "auto":
+            tokenize = choose_bleu_tokenizer(references)
+        (value,) = score(texts, [references], metrics=[metric], tokenize=tokenize)
         return value.value
 
     def _ranked(

@@ -8,12 +8,15 @@ import numpy as np
 
 from keras_seq import backend
 from keras_seq.inference.hypothesis import Hypothesis
-from keras_seq.scoring import pairwise_scores
+from keras_seq.scoring import bleu_tokenizer, pairwise_scores
 from keras_seq.search.scores import length_penalty
 from keras_seq.settings import SearchSettings
+from keras_seq.text import InputError
 
 
-def rerank(hypotheses: Sequence[Hypothesis], search: SearchSettings) -> list[Hypothesis]:
+def rerank(
+    hypotheses: Sequence[Hypothesis], search: SearchSettings, *, tokenize: str = "auto"
+) -> list[Hypothesis]:
     """Sorts the hypotheses of one source by their expected score, best first.
 
     The expected score is the mean of the scores of a text with each text as reference, weighted by
@@ -28,6 +31,7 @@ def rerank(hypotheses: Sequence[Hypothesis], search: SearchSettings) -> list[Hyp
     Args:
         hypotheses: All hypotheses of a beam, or samples.
         search: Settings of the search that found them; `rerank` is the metric.
+        tokenize: The tokenizer of BLEU; `"auto"` for one that fits the texts.
     """
     if not hypotheses:
         return []
@@ -37,10 +41,19 @@ def rerank(hypotheses: Sequence[Hypothesis], search: SearchSettings) -> list[Hyp
         first.setdefault(hypothesis.text, hypothesis)
         weights[hypothesis.text] = weights.get(hypothesis.text, 0.0) + weight
     texts = list(first)
-    expected = pairwise_scores(texts, search.rerank) @ np.array([weights[text] for text in texts])
+    scores = pairwise_scores(texts, search.rerank, tokenize=tokenize)
+    expected = scores @ np.array([weights[text] for text in texts])
     # A stable sort keeps the order of the search for equal scores.
     order = np.argsort(-expected, kind="stable")
     return [first[texts[i]]._replace(score=float(expected[i])) for i in order[: search.n_best]]
+
+
+def require_bleu_tokenizer(name: str) -> None:
+    """Raises InputError if a package or file of a tokenizer of BLEU is missing."""
+    try:
+        bleu_tokenizer(None if name == "auto" else name)
+    except ValueError as error:
+        raise InputError(f"score.tokenize: {error}") from None
 
 
 def _probabilities(hypotheses: Sequence[Hypothesis], search: SearchSettings) -> np.ndarray:

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from keras_seq.inference.hypothesis import Hypothesis, TokenTranslator
 from keras_seq.inference.id_search import IdSearch
-from keras_seq.inference.reranking import rerank
+from keras_seq.inference.reranking import require_bleu_tokenizer, rerank
 from keras_seq.inference.run_predictor import RunPredictor
 from keras_seq.run import Run
 from keras_seq.settings import SearchSettings
@@ -37,6 +37,8 @@ class Translator(TokenTranslator, RunPredictor):
 
     task = "translate"
     own_options = frozenset({"unknown"})
+    # The tokenizer of BLEU, if that chooses among candidates.
+    tokenize = "auto"
 
     def _prepare_search(self) -> None:
         search = self.search_settings
@@ -49,7 +51,7 @@ class Translator(TokenTranslator, RunPredictor):
     def of_run(
         cls, run: Run, model: Any, search: SearchSettings | None = None, **options: Any
     ) -> Self:
-        return cls(
+        translator = cls(
             model,
             run.source_tokenizer,
             run.target_tokenizer,
@@ -57,6 +59,10 @@ class Translator(TokenTranslator, RunPredictor):
             run.settings.data.max_source_length,
             **options,
         )
+        translator.tokenize = run.settings.score.tokenize
+        if translator.search_settings.rerank == "bleu":
+            require_bleu_tokenizer(translator.tokenize)
+        return translator
 
     def translate(
         self,
@@ -84,7 +90,10 @@ class Translator(TokenTranslator, RunPredictor):
         results = self.translate_lines(lines, self._search, prefixes, to)
         if self.search_settings.rerank == "none":
             return results
-        return [rerank(hypotheses, self.search_settings) for hypotheses in results]
+        return [
+            rerank(hypotheses, self.search_settings, tokenize=self.tokenize)
+            for hypotheses in results
+        ]
 
 
 def translate(

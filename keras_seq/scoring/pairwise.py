@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
 
 import numpy as np
 from sacrebleu.metrics.bleu import BLEU
+
+from .bleu_tokenizers import bleu_tokenizer
+from .metric_choice import choose_bleu_tokenizer
 
 # The n-grams of each text are counted once: for 16 texts of 12 words, chrF takes 4 ms, and 40 ms by
 # sacreBLEU's scores of single pairs.
@@ -17,20 +21,25 @@ _BETA_SQUARED = 4.0
 PAIRWISE_METRICS = ("chrf", "bleu", "exact")
 
 
-def pairwise_scores(texts: Sequence[str], metric: str) -> np.ndarray:
+def pairwise_scores(
+    texts: Sequence[str], metric: str, *, tokenize: str | None = None
+) -> np.ndarray:
     """Scores each text against each other, as sacreBLEU scores single sentences.
 
     Args:
         texts: N texts.
-        metric: `"chrf"` for chrF2, `"bleu"` for sentence BLEU with the tokenizer 13a, exponential
-            smoothing and an effective order, or `"exact"`, 100 for equal texts and else 0.
+        metric: `"chrf"` for chrF2, `"bleu"` for sentence BLEU with exponential smoothing and an
+            effective order, or `"exact"`, 100 for equal texts and else 0.
+        tokenize: The tokenizer of BLEU, one of `TOKENIZERS`; None is the default of sacreBLEU,
+            `"13a"`, and `"auto"` chooses one that fits the texts.
 
     Returns:
         Float64 `(N, N)`, 0 to 100: the score of the text of the row, with the text of the column
         as reference.
 
     Raises:
-        ValueError: The metric is unknown.
+        ValueError: The metric or the tokenizer is unknown, or a package or file of the tokenizer is
+            missing.
 
     Example:
 
@@ -43,7 +52,9 @@ def pairwise_scores(texts: Sequence[str], metric: str) -> np.ndarray:
     if not texts:
         return np.zeros((0, 0))
     functions: dict[str, Callable[[Sequence[str]], np.ndarray]]
-    functions = {"chrf": _chrf, "bleu": _bleu, "exact": _exact}
+    if metric == "bleu" and tokenize == "auto":
+        tokenize = choose_bleu_tokenizer(texts)
+    functions = {"chrf": _chrf, "bleu": partial(_bleu, tokenize=tokenize), "exact": _exact}
     return functions[metric](texts)
 
 
@@ -69,8 +80,14 @@ def _chrf(texts: Sequence[str]) -> np.ndarray:
     return 100 * score
 
 
-def _bleu(texts: Sequence[str]) -> np.ndarray:
-    metric = BLEU(effective_order=True)
+# Some tokenizers read a dictionary.
+@lru_cache(maxsize=4)
+def _bleu_metric(tokenize: str | None) -> BLEU:
+    return BLEU(effective_order=True, tokenize=bleu_tokenizer(tokenize))
+
+
+def _bleu(texts: Sequence[str], tokenize: str | None) -> np.ndarray:
+    metric = _bleu_metric(tokenize)
     words = [tuple(metric.tokenizer(text).split()) for text in texts]
     orders = [_matches(words, order) for order in range(1, _WORD_ORDER + 1)]
     scores = np.zeros((len(texts), len(texts)))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
 from keras_seq.search.options import MAX_BATCH_TOKENS, UPPER_LIMITS, TextSearchOptions
+from keras_seq.settings.errors import SettingsError
 from keras_seq.settings.section import Section
 
 
@@ -70,6 +72,25 @@ class SearchSettings(Section):
                 f"{self.hypotheses:,} hypotheses of search.max_length ({self.max_length:,})"
             )
         return self
+
+    def of_candidates(self, candidates: int, search: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns overrides of these settings for a search that finds several candidates.
+
+        Args:
+            candidates: The number of translations of each line.
+            search: Other overrides.
+
+        Raises:
+            SettingsError: The beam of `search` is smaller.
+        """
+        beam_size = search.get("beam_size", candidates)
+        if search.get("method", self.method) == "beam" and beam_size < candidates:
+            raise SettingsError(
+                f"candidates: received {candidates}, expected at most the beam size "
+                f"({beam_size}): lower --candidates or raise --beam-size"
+            )
+        # A caller that chooses among the candidates needs the scores of the search.
+        return {"rerank": "none", "n_best": candidates, "beam_size": candidates, **search}
 
     @property
     def hypotheses(self) -> int:

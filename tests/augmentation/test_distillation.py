@@ -1,12 +1,18 @@
 """Pairs with a teacher's translations as targets."""
 
+import functools
+import gzip
+from pathlib import Path
+
 import pytest
 from sacrebleu.metrics.chrf import CHRF
 
 import keras_seq
 from keras_seq.augmentation import distillation, make_distilled_pairs
 from keras_seq.jobs import translate_files
-from keras_seq.text import Example, InputError, PairFiles
+from keras_seq.preparation import prepare_run
+from keras_seq.settings import load_settings
+from keras_seq.text import InputError, PairFiles
 
 PAIRS = [
     ("March 5, 2021", "2021-03-05"),
@@ -40,12 +46,16 @@ def test_targets_are_the_translations_of_the_teacher(tiny_run, tmp_path, keras_s
     assert not job.exists()
     assert keras_seq_command(*command).error.endswith("exists already; --overwrite replaces it")
 
+    # A beam is not narrower than the candidates.
+    short = keras_seq_command(*command, "--overwrite", "--closest", "chrf", "--beam-size", 4)
+    assert "candidates: received 8, expected at most the beam size (4): lower --cand" in short.error
+
     # The closest of three candidates, as sacreBLEU scores them.
     counts = make_distilled_pairs(
         tiny_run, output, files=PairFiles(pairs=str(pairs)), closest="chrf", candidates=3,
         workers=1, overwrite=True,
     )  # fmt: skip
-    assert counts == (3, 3, 0)
+    assert counts == (3, 3, 0, 0)
     candidates = keras_seq.Translator.load(tiny_run, beam_size=3, n_best=3).translate(sources)
     for line, (source, target), found in zip(
         output.read_text().split("\n"), PAIRS, candidates, strict=False
@@ -57,15 +67,83 @@ def test_targets_are_the_translations_of_the_teacher(tiny_run, tmp_path, keras_s
 def test_candidates_are_read_by_line_and_the_closest_is_written(tmp_path):
     translated = tmp_path / "translated"
     translated.write_text("1\t-0.1\ta cat\n1\t-0.2\ta dog\n2\t0.0\t\n3\t-0.1\tx\ty\n3\t-0.3\tz\n")
+    (tmp_path / "in").write_text("ein Hund\tthe dog\t\n?\t!\t\nw\tx y\tV;PST\n")
+    columns = "source=1,target=2,features=3"
+    corpus = distillation._Corpus(PairFiles(pairs=str(tmp_path / "in"), columns=columns))
     candidates = distillation._candidates(translated, 2)
-    examples = [Example("ein Hund", "the dog"), Example("?", "!"), Example("w\tV;PST", "x y")]
-    counts = distillation._write(tmp_path / "out", examples, candidates, "chrf")
-    assert (tmp_path / "out").read_text() == "ein Hund\ta dog\nw\tx y\tV;PST\n"
+    choose = functools.partial(distillation._closest, metric="chrf")
+    counts = distillation._write(tmp_path / "out", None, corpus, candidates, choose)
+    assert (tmp_path / "out").read_text() == "ein Hund\ta dog\t\nw\tx y\tV;PST\n"
     # The target that differs in nothing but a tab is the same words.
-    assert counts == (2, 1, 1)
-    with pytest.raises(InputError, match="no pair is left: 1 sources without a translation"):
-        distillation._write(tmp_path / "none", examples[1:2], iter([[""]]), "none")
+    assert counts == (2, 1, 1, 0)
+    with pytest.raises(InputError, match="no pair is left: 3 sources without a translation"):
+        distillation._write(tmp_path / "none", None, corpus, iter([[""]] * 3), choose)
     assert not (tmp_path / "none").exists()
+
+
+@pytest.fixture
+def upper_case(monkeypatch):
+    """Distills from runs that translate each line into upper case."""
+
+    def translate(teacher, sources, folder, **_):
+        folder.mkdir()
+        (folder / "sources.txt").write_text(Path(sources).read_text().upper())
+
+    monkeypatch.setattr(distillation, "translate_files", translate)
+
+
+@pytest.mark.usefixtures("upper_case")
+def test_weights_are_kept_and_pairs_that_the_teacher_held_out_are_not(tmp_path, notices):
+    for name, count in (("real", 90), ("made", 30)):
+        lines = "".join(f"{name} {n}\tx{n}\n" for n in range(count))
+        (tmp_path / f"{name}.tsv").write_text(lines + " \t \n")
+    files = [str(tmp_path / "real.tsv"), str(tmp_path / "made.tsv")]
+    overrides = {"data.pairs": files, "data.file_weights": [1, 0.25], "tokenizer.kind": "char"}
+    run = prepare_run(load_settings(preset="demo", overrides=overrides), tmp_path / "run")
+    held_out = set(run.valid_lines()[0])
+    assert len(held_out) == 6
+
+    output = tmp_path / "out.tsv.gz"
+    counts = make_distilled_pairs(run.path, output, notice=notices.append)
+    assert counts == (114, 114, 0, 6)
+    lines = gzip.decompress(output.read_bytes()).decode().split("\n")[:-1]
+    sources = [line.split("\t")[0] for line in lines]
+    assert [f"{source}\t{source.upper()}" for source in sources] == lines
+    assert held_out.isdisjoint(sources) and len(set(sources)) == 114
+    weights = tmp_path / "out.tsv.weights"
+    assert [float(line) for line in weights.read_text().split()] == [
+        1 if source.startswith("real") else 0.25 for source in sources
+    ]
+    assert f"{weights}: the weights of these pairs, for --weights" in notices
+    output.unlink()
+    with pytest.raises(InputError, match=r"out.tsv.weights: exists already; --overwrite"):
+        make_distilled_pairs(run.path, output)
+
+    # Named files are taken whole, and what their reader says is passed on.
+    (tmp_path / "more.tsv").write_text("source\ttarget\n" + (tmp_path / "real.tsv").read_text())
+    more = PairFiles(pairs=str(tmp_path / "more.tsv"))
+    assert make_distilled_pairs(run.path, output, files=more, notice=notices.append)[0] == 90
+    assert len([line for line in notices if "more.tsv:1: " in line]) == 1
+    with pytest.raises(InputError, match="more.tsv: would replace the text it is made of"):
+        make_distilled_pairs(run.path, tmp_path / "more.tsv", files=more, overwrite=True)
+
+
+@pytest.mark.usefixtures("upper_case")
+def test_a_teacher_that_held_nothing_out_teaches_all_pairs(tmp_path):
+    (tmp_path / "few.tsv").write_text("a\tb\nc\td\n")
+    overrides = {"data.pairs": str(tmp_path / "few.tsv"), "tokenizer.kind": "char"}
+    run = prepare_run(load_settings(preset="demo", overrides=overrides), tmp_path / "run")
+    assert make_distilled_pairs(run.path, tmp_path / "out") == (2, 2, 0, 0)
+
+
+def test_the_closest_is_found_by_the_tokenizer_of_the_run():
+    """Without spaces, 13a finds one token in each line, and no two lines share any."""
+    reference = "犬が公園を走っている。"
+    choose = functools.partial(distillation._closest, ["猫です。", reference[:-2]], reference)
+    assert choose(metric="bleu", tokenize="13a") == "猫です。"
+    assert choose(metric="bleu", tokenize="auto") == reference[:-2]
+    with pytest.raises(InputError, match="score.tokenize: unknown tokenizer 'mine'"):
+        distillation._require_tokenizer("mine")
 
 
 def test_columns_need_pairs(tiny_run, tmp_path, keras_seq_command):

@@ -117,11 +117,20 @@ def test_the_commands_write_pairs(tmp_path, keras_seq_command):
     made = [line.split("\t") for line in gzip.decompress(packed.read_bytes()).decode().splitlines()]
     assert len(made) == 5
     assert all(row[1] == f"{row[0]}ed" and row[2] == "V;PST" for row in made)
-    assert outcome.err == f"{packed}: 5 pairs\n"
+    said = f"{packed}: 5 pairs made of 2; left out: 1 without text on both sides\n"
+    assert outcome.err.startswith(said) and "some of these pairs may be held out" in outcome.err
+    pairs.write_text(pairs.read_text() + "go\tV;PST\twent\n")
+    outcome = keras_seq_command(
+        "augment", "hallucinate", pairs, "-o", packed, *columns, "--count", 5, "--overwrite"
+    )
+    said = "1 of 3 pairs are not used: source and target share no 3 consecutive letters\n"
+    assert outcome.err.startswith(said)
+    pairs.write_text(pairs.read_text().rpartition("go\t")[0])
 
     out = tmp_path / "out.tsv"
     noise = ["augment", "noise", pairs, "-o", out, *columns, "--unit", "character", "--drop", 0.5]
-    assert keras_seq_command(*noise, "--copies", 2).code == 0
+    outcome = keras_seq_command(*noise, "--copies", 2)
+    assert f"{out}: 4 pairs made of 2; left out: 1 without text on both" in outcome.err
     rows = [line.split("\t") for line in out.read_text().splitlines()]
     assert [row[1:] for row in rows] == [
         [word, "V;PST"] for word in ("walked", "talked") for _ in "12"
@@ -132,8 +141,17 @@ def test_the_commands_write_pairs(tmp_path, keras_seq_command):
     languages = ["--columns", "source=1,target_language=2,target=3", "--overwrite"]
     assert "received target_language" in keras_seq_command(*noise[:5], *languages).error
     copy = ["augment", "copy", lines, "--tag", "<copy>", "-o"]
-    assert keras_seq_command(*copy, out, "--overwrite").code == 0
+    outcome = keras_seq_command(*copy, out, "--overwrite")
+    assert f"{out}: 2 pairs; left out: 1 blank lines\n" in outcome.err
     assert out.read_text() == "<copy> ein Hund\tein Hund\n<copy> eine Katze\teine Katze\n"
+    named = keras_seq_command(*copy, out, "--overwrite", "--target-language", "de")
+    assert named.code == 0 and out.read_text().startswith("<copy> ein Hund\tein Hund\tde\n")
+    assert "received 'd e'" in keras_seq_command(*copy, out, "--target-language", "d e").error
+    tab = ["--tag", "a\tb", "--overwrite"]
+    assert (
+        "tag: received 'a\\tb', expected text without"
+        in keras_seq_command(*copy[:3], "-o", out, *tab).error
+    )
     assert "would replace the text it is made of" in keras_seq_command(*copy, lines).error
     lines.write_text("\n")
     assert keras_seq_command(*copy, tmp_path / "none").error == f"{lines}: no pair has text"

@@ -298,6 +298,21 @@ def test_parallel_files_become_one_file_of_pairs(tmp_path, keras_seq_command):
     assert output.read_text() == "".join(f"{source}\t{target}\n" for source, target in CLEAN)
 
 
+def test_features_are_kept_and_no_part_of_the_source(tmp_path, keras_seq_command):
+    rows = [f"{stem}t\tV;{tense}\t{stem}t" for stem in ("hi", "cu", "se") for tense in "ABC"]
+    wrong = ["hit\tV;A\thit", " \tV;A\tx", "put\tV;\ufffd\tput", "let\tV;A\tlet"]
+    (tmp_path / "forms.tsv").write_text("".join(f"{row}\n" for row in rows + wrong))
+    (tmp_path / "test.tsv").write_text("let\tV;B\tlet\n")
+    output, removed = tmp_path / "clean.tsv", tmp_path / "gone.tsv"
+    files = ["--pairs", tmp_path / "forms.tsv", "--columns", "source=1,features=2,target=3"]
+    files += ["--held-out", tmp_path / "test.tsv", "-o", output, "--removed", removed]
+    assert keras_seq_command("clean", *files).code == 0
+    rows = [row.split("\t") for row in rows]
+    assert output.read_text() == "".join(f"{word}\t{form}\t{tag}\n" for word, tag, form in rows)
+    reasons = [line.split("\t")[0] for line in removed.read_text().splitlines()]
+    assert reasons == ["duplicate", "empty", "damaged", "held-out"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
@@ -322,8 +337,8 @@ def test_parallel_files_become_one_file_of_pairs(tmp_path, keras_seq_command):
             "no pair is left; the rules that removed: length, empty, damaged",
         ),
         (
-            ["--pairs", "NOISY", "--dry-run", "--columns", "source=1,target=2,features=3"],
-            "--columns: received a column of features, expected source and target",
+            ["--pairs", "NOISY", "--dry-run", "--columns", "source=1,target=2,target_language=3"],
+            "--columns: received target_language, expected source, target or features: the rules",
         ),
     ],
 )

@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+from sacrebleu.metrics.bleu import BLEU
 from training.toy import quiet_train, toy_settings, write_pairs
 
 import keras_seq
 from keras_seq import LikelihoodScorer, NoisyChannelTranslator, Translator
-from keras_seq.inference.noisy_channel import ChannelWeights
+from keras_seq.inference.hypothesis import Hypothesis
+from keras_seq.inference.noisy_channel import ChannelWeights, _Candidate
 from keras_seq.settings import load_settings
 from keras_seq.text import InputError
 
@@ -112,6 +114,25 @@ def test_a_good_reverse_model_improves_a_weak_model(run, folder, keras_seq_comma
     assert exact(outcome.lines) > exact(alone)
 
 
+@pytest.mark.parametrize(("tokenize", "used"), [("auto", "char"), ("13a", "13a")])
+def test_weights_are_tuned_by_the_tokenizer_of_the_run(tokenize, used):
+    """Lines without spaces are one token each for 13a."""
+    reference = "犬が公園を走っている。"
+    texts = ["猫がいる。", "犬が公園を走っている!"]
+    # The reverse model prefers the second.
+    row = [
+        _Candidate(Hypothesis(text, -0.1, False), float(reverse), 0.0)
+        for reverse, text in enumerate(texts)
+    ]
+    translator = NoisyChannelTranslator(None, None, tokenize=tokenize)
+    translator._candidates = lambda sources: [row]
+    tuned = translator.tune(["a"], [reference], metric="bleu")
+    metric = BLEU(tokenize=used)
+    before, after = (metric.corpus_score([text], [[reference]]).score for text in texts)
+    assert (tuned.before, tuned.after) == pytest.approx((before, after))
+    assert (after > before) == (used == "char")
+
+
 def test_wrong_runs_and_weights_are_refused(run, language_model, folder, keras_seq_command):
     (folder / "one").write_text("a b\n")
     command = ["rerank", run, folder / "one", "--reverse"]
@@ -127,5 +148,6 @@ def test_wrong_runs_and_weights_are_refused(run, language_model, folder, keras_s
         ([*model, "--language-model-weight", 1], "expected both weights, or none"),
         ([*model, "--reverse-weight", 1], "expected both weights, or none"),
         (["--reverse-weight", -1], "--reverse-weight"),
+        (["--beam-size", 5], "candidates: received 16, expected at most the beam size (5): lower"),
     ):
         assert message in keras_seq_command(*command, run, *arguments).error

@@ -5,13 +5,17 @@ import math
 from collections import Counter
 
 import pytest
+from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
 import keras_seq
+from keras_seq.inference import translator
 from keras_seq.inference.hypothesis import Hypothesis
 from keras_seq.inference.reranking import rerank
 from keras_seq.run import Run
+from keras_seq.scoring import bleu_tokenizers
 from keras_seq.settings import SearchSettings, SettingsError, load_settings
+from keras_seq.text import InputError, Tokenizer
 
 LINES = ["March 5, 2021", "", "6 mai 1999", "12.11.1987", "May 3rd"]
 
@@ -72,6 +76,31 @@ def test_equal_samples_are_one_text_that_counts_as_often():
     votes = rerank(samples, SearchSettings(rerank="exact", **settings))
     assert {row.text: row.score / 100 * 6 for row in votes} == pytest.approx(Counter(texts))
     assert rerank([], SearchSettings(rerank="exact")) == []
+
+
+def test_bleu_has_the_tokenizer_of_the_run_or_one_that_fits(tmp_path, monkeypatch):
+    """Without spaces, 13a finds one token in each line, and all but equal lines differ."""
+    texts = ["猫がいる。", "犬が走っている。", "犬が走っている!", "犬が公園を走っている。"]
+    samples = [Hypothesis(text, 0.0, False) for text in texts]
+    search = SearchSettings(rerank="bleu", method="sampling", n_best=4)
+    metric = BLEU(effective_order=True, tokenize="char")
+    expected = {
+        text: sum(metric.sentence_score(text, [other]).score for other in texts) / 4
+        for text in texts
+    }
+    assert {row.text: row.score for row in rerank(samples, search)} == pytest.approx(expected)
+    alike = rerank(samples, search, tokenize="13a")
+    assert [row.score for row in alike] == pytest.approx([25.0] * 4)
+
+    monkeypatch.setattr(translator, "IdSearch", lambda *_: None)
+    run = Run.create(tmp_path / "run", load_settings(overrides={"score.tokenize": "intl"}))
+    run.save_vocabularies(*[Tokenizer.train(["a b"], size=300)] * 2)
+    assert keras_seq.Translator.of_run(run, None, search).tokenize == "intl"
+    # Another machine may lack what a tokenizer needs.
+    monkeypatch.setattr(bleu_tokenizers, "SACREBLEU_DIR", str(tmp_path))
+    run.update_settings(load_settings(overrides={"score.tokenize": "flores200"}))
+    with pytest.raises(InputError, match="score.tokenize: tokenizer 'flores200' needs the file"):
+        keras_seq.Translator.of_run(run, None, search)
 
 
 @pytest.mark.parametrize("search", [{}, {"method": "sampling", "seed": 3, "temperature": 0.8}])

@@ -27,6 +27,15 @@ def test_each_score_is_that_of_the_sentence(name, metric):
     np.testing.assert_allclose(pairwise_scores(TEXTS, name), expected, rtol=0, atol=1e-9)
 
 
+@pytest.mark.parametrize(("tokenize", "used"), [("char", "char"), ("auto", "char"), (None, "13a")])
+def test_bleu_has_the_tokenizer_that_is_named_or_fits(tokenize, used):
+    texts = ["犬が走っている。", "猫が走っている。", "犬が公園を走る。"]
+    metric = BLEU(effective_order=True, tokenize=used)
+    expected = [[metric.sentence_score(a, [b]).score for b in texts] for a in texts]
+    scores = pairwise_scores(texts, "bleu", tokenize=tokenize)
+    np.testing.assert_allclose(scores, expected, rtol=0, atol=1e-9)
+
+
 def test_exact_match_ignores_spaces_at_the_ends():
     expected = [[100.0 * (a.strip() == b.strip()) for b in TEXTS] for a in TEXTS]
     np.testing.assert_array_equal(pairwise_scores(TEXTS, "exact"), expected)
