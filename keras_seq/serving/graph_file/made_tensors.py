@@ -9,8 +9,8 @@ from typing import NamedTuple
 from keras_seq.serving.graph_file.tensor_sizes import MAX_AXES, num_bytes, num_values
 from keras_seq.serving.graph_file.wire import Message, node_name
 
-# The input of an operation that is the shape of its output, or a number of values of which the
-# output has at least as many.
+# The input of an operation that is the shape of its output, or a lower bound of its number of
+# values.
 _SIZE_INPUT = {
     "BroadcastTo": 1,
     "DenseBincount": 1,
@@ -65,7 +65,7 @@ def _parsed(nodes: Iterable[Message]) -> Iterator[tuple[str, _Node]]:
 
 
 def _attribute(node: _Node, name: str) -> Message:
-    """Returns the value of an attribute, of which the last one counts."""
+    """Returns the value of an attribute; the last one of this name counts."""
     entries = [entry for entry in node.attributes if entry.only(1).text() == name]
     value: Message = entries[-1].only(2)
     return value

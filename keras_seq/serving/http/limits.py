@@ -40,7 +40,7 @@ class Limits:
         small_body_bytes: A quarter of `total_body_bytes` is reserved for bodies of at most this
             size, so that a few clients with large bodies do not block all others.
         sound_values: Samples of the recordings of a request, in all channels and at the rates of
-            the files. 600 s of stereo at 96 kHz have 115 million, which takes about a second.
+            the files. 600 s of stereo at 96 kHz have 115 million, which take some seconds.
         sound_bytes: Size of the decoded recordings of all requests that are answered at a time.
             One of 600 s at 192 kHz, the highest rate of an export, takes 440 MiB.
         values: Values in the JSON of a body. A minute of samples at 16 kHz has 960,000.
