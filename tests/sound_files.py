@@ -1,5 +1,6 @@
 """Small recordings of tones, and files that list them with their words."""
 
+import io
 import random
 import wave
 
@@ -25,6 +26,19 @@ def write_flac(path, channels, rate):
 
     soundfile.write(path, channels.astype("<i2"), rate, format="FLAC")
     return path
+
+
+def flac_that_declares(samples, rate, channels):
+    """Returns a FLAC file of a few bytes whose header declares a number of samples."""
+    import soundfile
+
+    file = io.BytesIO()
+    soundfile.write(file, np.zeros((1, channels)), rate, format="FLAC")
+    content = bytearray(file.getvalue())
+    # The number takes 36 bits; the rate, the channels and the bits of a sample are before it.
+    number = int.from_bytes(content[18:26], "big") >> 36 << 36 | samples
+    content[18:26] = number.to_bytes(8, "big")
+    return bytes(content)
 
 
 def write_sounds(folder, count, seed, mixed=False):

@@ -8,7 +8,7 @@ from keras_seq.data.sampled_pairs import PairSampling
 from keras_seq.data.sequential import sequential_batches
 from keras_seq.data.sounds import (
     SAMPLE_IDS,
-    decode_sound,
+    SoundReader,
     find_sound,
     read_sound,
     sample_ids,
@@ -27,6 +27,7 @@ __all__ = [
     "ContiguousStream",
     "CorpusCounts",
     "PairSampling",
+    "SoundReader",
     "Span",
     "TokenCorpus",
     "TokenPair",
@@ -35,7 +36,6 @@ __all__ = [
     "balanced_rows",
     "balanced_sizes",
     "contiguous_batches",
-    "decode_sound",
     "find_sound",
     "pack",
     "parse_spans",

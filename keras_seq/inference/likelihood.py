@@ -11,8 +11,10 @@ import numpy as np
 
 from keras_seq import backend
 from keras_seq.inference.predictor import check_pairs, encode_sources, predict_by_length
+from keras_seq.inference.row_memory import scoring_memory
 from keras_seq.inference.run_predictor import RunPredictor
 from keras_seq.run import Run
+from keras_seq.run.memory import fitting_rows
 from keras_seq.search import forced_scores
 from keras_seq.settings import SearchSettings
 from keras_seq.text import BOS_ID, EOS_ID, InputError, Tokenizer, with_languages
@@ -122,6 +124,7 @@ class LikelihoodScorer(RunPredictor):
     ) -> None:
         self.source_tokenizer = source_tokenizer
         self.target_tokenizer = target_tokenizer
+        self._model = model
         self._max_source_length = max_source_length
         self._batch_tokens = min(_LOGITS // target_tokenizer.vocabulary_size, _MAX_TOKENS)
         self._score = backend.compiled(
@@ -150,7 +153,7 @@ class LikelihoodScorer(RunPredictor):
             TypeError: If `sources` or `targets` is one string.
             ValueError: If the numbers of sources and targets differ.
             LongTargetError: If a translation is longer than `MAX_TARGET_LENGTH` tokens.
-            InputError: If a log-probability is not finite.
+            InputError: If a log-probability is not finite, or a pair does not fit into the memory.
         """
         check_pairs(sources=sources, targets=targets)
         sources = with_languages(sources, self.source_tokenizer.languages, to)
@@ -189,11 +192,27 @@ class LikelihoodScorer(RunPredictor):
             length = max(map(len, pair)) + 1
             longest = max(longest, length)
             if batch and (len(batch) + 1) * longest > self._batch_tokens:
-                yield from self._scores(batch)
+                yield from self._scores_of_parts(batch)
                 batch, longest = [], length
             batch.append(pair)
         if batch:
-            yield from self._scores(batch)
+            yield from self._scores_of_parts(batch)
+
+    def _scores_of_parts(self, pairs: list[_Ids]) -> Iterator[np.ndarray]:
+        """Yields the log-probabilities of each pair of a batch, in parts that fit into the memory.
+
+        Raises InputError if a single pair does not fit.
+        """
+        source, target = (1 + max(map(len, column)) for column in zip(*pairs, strict=True))
+        rows = fitting_rows(
+            scoring_memory(self._model, source, target, self.target_tokenizer.vocabulary_size),
+            len(pairs),
+            1,
+            f"the score of a translation of {target:,} tokens, with a source of {source:,},",
+            "use shorter lines",
+        )
+        for start in range(0, len(pairs), rows):
+            yield from self._scores(pairs[start : start + rows])
 
     def _scores(self, pairs: list[_Ids]) -> np.ndarray:
         result = self._score(

@@ -53,6 +53,15 @@ def search_memory(
     )
 
 
+def scoring_memory(
+    model: Any, source_length: int, target_length: int, vocabulary_size: int
+) -> RowMemory:
+    """Returns the memory of the scores of a given target: its attention and its logits `(L, V)`."""
+    weights = encoding_memory(model, max(source_length, target_length))
+    logits = 4 * target_length * vocabulary_size
+    return RowMemory(max(weights.least, logits), weights.most + 2 * logits)
+
+
 def attention_heads(model: Any) -> int:
     """Returns the largest number of attention heads of a layer of a model; 0 without any."""
     parts = getattr(model, "layers", ()) if isinstance(model, keras.Layer) else ()

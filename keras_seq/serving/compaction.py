@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from keras_seq.serving.graph_file.operations import node_name
+from keras_seq.serving.graph_file.wire import node_name
 
 # Attributes that TensorFlow infers again, and attributes for debugging.
 _REDUNDANT_ATTRIBUTES = (

@@ -13,3 +13,8 @@ MAX_INDEX_BYTES = 16 << 20
 MAX_VOCABULARY_BYTES = 64 << 20
 # Files and directories in a directory; a run or an export has far fewer.
 MAX_ENTRIES = 100_000
+# Samples of all channels of a recording: 12 hours of stereo at 48 kHz. They are decoded in blocks.
+MAX_SOUND_VALUES = 1 << 32
+# Samples of a recording after its channels are averaged, which are in memory together: 4 GB, or 18
+# hours at 16 kHz.
+MAX_SOUND_SAMPLES = 1 << 30

@@ -1,8 +1,10 @@
 """Recordings read from files, compared with the module `wave` of Python."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
-from sound_files import write_wave
+from sound_files import flac_that_declares, write_flac, write_wave
 
 from keras_seq.data import find_sound, read_sound, sample_ids, samples_of, sound_info
 from keras_seq.text import InputError
@@ -50,12 +52,62 @@ def test_unreadable_files_are_refused_in_one_line(tmp_path):
         read_sound(tmp_path / "missing.wav")
     with pytest.raises(InputError, match="a directory, expected a regular file"):
         read_sound(tmp_path)
+    with pytest.raises(InputError, match=r"a\.raw: samples without a header; convert them"):
+        read_sound(text.rename(tmp_path / "a.raw"))
     infinite = tmp_path / "infinite.wav"
     import soundfile
 
     soundfile.write(infinite, np.full(10, np.inf), 8000, subtype="FLOAT")
     with pytest.raises(InputError, match="has samples that are not numbers"):
         read_sound(infinite)
+
+
+def test_compressed_files_are_decoded_in_blocks(tmp_path):
+    # A second of silence: 21 MB of float32 samples in all channels.
+    path = write_flac(tmp_path / "a.flac", np.zeros((655_350, 8)), 655_350)
+    assert path.stat().st_size < 10_000
+    assert len(read_sound(path, 8000)) == 8000
+    tracemalloc.start()
+    try:
+        assert len(read_sound(path, 8000)) == 8000
+        assert tracemalloc.get_traced_memory()[1] < 12e6
+    finally:
+        tracemalloc.stop()
+
+
+def test_blocks_join_without_a_seam(tmp_path):
+    import soundfile
+    import soxr
+
+    noisy = np.random.default_rng(1).uniform(-1, 1, (400_000, 3)).astype("float32")
+    path = tmp_path / "a.wav"
+    soundfile.write(path, noisy, 44_100, subtype="FLOAT")
+    mean = noisy.mean(1)
+    np.testing.assert_array_equal(read_sound(path), mean)
+    resampled = soxr.resample(mean, 44_100, 16_000)
+    np.testing.assert_array_equal(read_sound(path, 16_000), np.clip(resampled, -1, 1))
+
+
+def test_files_that_declare_far_too_many_samples_are_refused_before_they_are_decoded(tmp_path):
+    path = tmp_path / "a.flac"
+    path.write_bytes(flac_that_declares(2**36 - 1, 655_350, 8))
+    with pytest.raises(InputError) as error:
+        read_sound(path, 16_000)
+    assert str(error.value) == (
+        f"{path}: 68,719,476,735 samples per channel and 549,755,813,880 in all at 655,350 Hz, "
+        "expected at most 4,294,967,296 in all and 1,073,741,824 per channel at 16,000 Hz; split "
+        "the recording"
+    )
+    # Longer than the longest recording of a training: dropped, like any other.
+    assert len(read_sound(path, 16_000, max_seconds=30)) == 0
+    # A file from a pipe, whose header has 0 samples.
+    path.write_bytes(flac_that_declares(0, 16_000, 2))
+    with pytest.raises(InputError, match=r"a\.flac: its header does not say how long it is"):
+        read_sound(path)
+    # 70 GB at the rate of the model.
+    slow = write_wave(tmp_path / "slow.wav", np.zeros((1_100_000, 1)), rate=1)
+    with pytest.raises(InputError, match="1,100,000 samples per channel and 1,100,000 in all"):
+        read_sound(slow, 16_000)
 
 
 def test_long_and_empty_recordings_have_no_samples(tmp_path):

@@ -7,6 +7,7 @@ import pytest
 from keras_seq.inference.autoencoder import Autoencoder
 from keras_seq.inference.classifier import Classifier
 from keras_seq.inference.id_search import IdSearch
+from keras_seq.inference.likelihood import LikelihoodScorer
 from keras_seq.inference.row_memory import attention_heads, encoding_memory, search_memory
 from keras_seq.inference.tagger import Tagger
 from keras_seq.models import (
@@ -232,6 +233,30 @@ def test_codes_are_decoded_in_batches_that_fit(monkeypatch):
         InputError, match="a search with 20 hypotheses needs more .* number of hypotheses"
     ):
         autoencoder.decode(codes)
+
+
+def test_translations_are_scored_in_batches_that_fit(transformer, monkeypatch):
+    """Targets of up to 100 tokens and an end token; with a source of 200, its attention counts."""
+    scorer = LikelihoodScorer(transformer, TOKENIZER, TOKENIZER)
+    targets = [[5 + i] * length for i, length in enumerate([3, 100, 99, 90, 80])]
+    whole, sizes = scorer.of_tokens([""] * 5, targets), []
+    scores = scorer._scores
+    monkeypatch.setattr(scorer, "_scores", lambda pairs: sizes.append(len(pairs)) or scores(pairs))
+    # Weights and scores of four heads, logits and their exponentials.
+    row = 2 * 4 * 4 * 101**2 + 2 * 4 * 101 * SIZE
+    monkeypatch.setattr("keras_seq.run.memory.free_memory", lambda: 3 * row)
+    split = scorer.of_tokens([""] * 5, targets)
+    assert sizes == [3, 2]
+    for some, same in zip(split, whole, strict=True):
+        np.testing.assert_allclose(some.log_probabilities, same.log_probabilities, rtol=1e-4)
+    monkeypatch.setattr("keras_seq.run.memory.free_memory", free_memory)
+    monkeypatch.setenv(VARIABLE, str(4 * 4 * 201**2 - 1))
+    message = "the score of a translation of 2 tokens, with a source of 201, needs more than .* use"
+    with pytest.raises(InputError, match=message):
+        scorer.of_tokens(["cat " * 300], [[5]])
+    monkeypatch.setenv(VARIABLE, str(4 * 101 * SIZE - 1))
+    with pytest.raises(InputError, match="a translation of 101 tokens, with a source of 1, needs"):
+        scorer.of_tokens([""], [[5] * 100])
 
 
 def _bytes(text):

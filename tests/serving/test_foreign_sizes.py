@@ -31,7 +31,10 @@ def fill(tensor, shape, dtype, **values):
     for size in shape:
         tensor.tensor_shape.dim.add(size=size)
     for name, value in values.items():
-        getattr(tensor, name).extend(value)
+        if name == "tensor_content":
+            tensor.tensor_content = value
+        else:
+            getattr(tensor, name).extend(value)
 
 
 def in_the_graph(meta_graph):
@@ -91,14 +94,115 @@ def test_constants_far_larger_than_the_file_are_rejected(version, change):
         check_trusted(version)
 
 
+def input_of(function, name, op, values=(), **attributes):
+    """Adds a node to a function; `values` are those of an int32 constant."""
+    node = function.node_def.add(name=name, op=op)
+    for key, value in attributes.items():
+        node.attr[key].type = value
+    if values:
+        fill(node.attr["value"].tensor, [len(values)], 3, int_val=values)
+    return node
+
+
+def made_by(op, at, sizes=(30_000, 30_000)):
+    """Returns a change that adds `op`, whose input number `at` is a constant."""
+
+    def change(meta_graph):
+        node = node_with(meta_graph, op)
+        node.attr["T"].type = 1
+        node.input.extend(["elsewhere"] * at + ["size:output:0"])
+        input_of(meta_graph.graph_def.library.function[-1], "size", "Const", sizes)
+
+    return change
+
+
+def in_the_graph_by_identities(meta_graph):
+    node = meta_graph.graph_def.node.add(name="more", op="Fill", input=["second:0", "value"])
+    node.attr["T"].type = 1
+    meta_graph.graph_def.node.add(name="second", op="Identity", input=["first"])
+    meta_graph.graph_def.node.add(name="first", op="Identity", input=["size"])
+    tensor = meta_graph.graph_def.node.add(name="size", op="Const").attr["value"].tensor
+    fill(tensor, [2], 9, tensor_content=np.array([1 << 30, 4], np.int64).tobytes())
+
+
+def by_a_filled_shape(meta_graph):
+    """The last value of a constant counts for all further ones: (256, 256, 256, 256)."""
+    made_by("BroadcastTo", 1, [256])(meta_graph)
+    tensor = meta_graph.graph_def.library.function[-1].node_def[1].attr["value"].tensor
+    tensor.tensor_shape.dim[0].size = 4
+
+
+def by_a_chain(meta_graph):
+    """16 MB, 100 times."""
+    made_by("Tile", 1, [100])(meta_graph)
+    function = meta_graph.graph_def.library.function[-1]
+    function.node_def[0].input[0] = "filled:output:0"
+    filled = input_of(function, "filled", "Fill", T=1)
+    filled.input.extend(["shape:output:0", "elsewhere"])
+    input_of(function, "shape", "Const", [4 << 20])
+
+
+def by_many(meta_graph):
+    for _ in range(9):
+        made_by("Fill", 0, [2 << 20])(meta_graph)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        made_by("Fill", 0),
+        made_by("Tile", 1),
+        made_by("BroadcastTo", 1),
+        made_by("ScatterNd", 2),
+        made_by("OneHot", 1, [900_000_000]),
+        made_by("DenseBincount", 1, [900_000_000]),
+        made_by("UnsortedSegmentSum", 2, [900_000_000]),
+        in_the_graph_by_identities,
+        by_a_filled_shape,
+        by_a_chain,
+        by_many,
+    ],
+)
+def test_tensors_of_large_constant_sizes_are_rejected(version, change):
+    change_graph(version, change)
+    message = r"its operations make tensors of .* [GM]B from constant sizes, expected at most 64\.0"
+    with pytest.raises(InputError, match=message):
+        check_trusted(version)
+
+
+def test_tensors_of_small_and_computed_sizes_are_accepted(version):
+    def change(meta_graph):
+        made_by("Fill", 0, [4 << 20])(meta_graph)
+        # Negative sizes are errors when the operation runs.
+        made_by("BroadcastTo", 1, [-1, 300, -(1 << 31)])(meta_graph)
+        made_by("Tile", 1)(meta_graph)
+        meta_graph.graph_def.library.function[-1].node_def[1].op = "Shape"
+        # Nodes that lead to themselves.
+        made_by("Tile", 1, [2])(meta_graph)
+        meta_graph.graph_def.library.function[-1].node_def[0].input[0] = "more"
+
+    change_graph(version, change)
+    check_trusted(version)
+
+
+def test_fill_of_a_real_graph_is_rejected(tmp_path):
+    import tensorflow as tf
+
+    def translate(text):
+        zeros = tf.fill([1 << 15, 1 << 15], 0.0)
+        return tf.strings.join([text, tf.strings.as_string(tf.reduce_sum(zeros))])
+
+    version = save_foreign(tmp_path / "1", translate)
+    with pytest.raises(InputError, match=r"make tensors of 4\.0 GB from constant sizes"):
+        check_trusted(version)
+
+
 def test_honest_constants_are_accepted(version):
     """A large constant in full, a mask of equal values, and many empty strings."""
 
     def change(meta_graph):
         array = np.zeros([500, 5000], np.float32).tobytes()
-        add_constant(meta_graph, [500, 5000], 1)
-        library = meta_graph.graph_def.library
-        library.function[-1].node_def[0].attr["value"].tensor.tensor_content = array
+        add_constant(meta_graph, [500, 5000], 1, tensor_content=array)
         add_constant(meta_graph, [2048, 2048], 1, float_val=[1.0])
         add_constant(meta_graph, [100_000], 7, string_val=[b""] * 100_000)
 

@@ -14,6 +14,7 @@ from keras_seq.serving.http.connections import RareNotice
 from keras_seq.serving.http.limits import connection_limit
 from keras_seq.text import InputError
 
+FULL = "more than {} connections: those without a request are closed, and further ones are refused"
 HEALTH = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
@@ -36,6 +37,9 @@ def test_connections_beyond_the_limit_get_503_until_others_leave():
     async def check():
         async with in_process(connections=5) as served:
             open_ones = [await served.connect() for _ in range(5)]
+            for reader, writer in open_ones:
+                writer.write(HEALTH)
+                await reader.readuntil(b'{"status":"ok"}')
             for _ in range(20):
                 answer = await served.send(b"")
                 assert answer.startswith(b"HTTP/1.1 503 ")
@@ -45,11 +49,33 @@ def test_connections_beyond_the_limit_get_503_until_others_leave():
             reader, writer = open_ones[0]
             writer.write(HEALTH)
             assert (await reader.readline()).startswith(b"HTTP/1.1 200 ")
-            assert served.printed == ["more than 5 connections: further ones are refused"]
+            assert served.printed == [FULL.format(5)]
             for _, writer in open_ones:
                 writer.close()
             await asyncio.sleep(0.05)
             assert (await served.post({"instances": ["a"]}))[0] == 200
+
+    asyncio.run(check())
+
+
+def test_silent_connections_make_room_for_others_the_oldest_first():
+    async def check():
+        async with in_process(connections=3) as served:
+            used, used_writer = await served.connect()
+            used_writer.write(HEALTH)
+            await used.readuntil(b'{"status":"ok"}')
+            first, _ = await served.connect()
+            second, second_writer = await served.connect()
+            second_writer.write(HEALTH[:-4])
+            await asyncio.sleep(0.05)
+            for silent in (first, second):
+                assert (await served.post({"instances": ["a"]}))[0] == 200
+                received, _ = await closed_after(silent)
+                assert received.startswith(b"HTTP/1.1 503 ")
+                # The connection of the request is closed.
+                await served.connect()
+            used_writer.write(HEALTH)
+            assert (await used.readline()).startswith(b"HTTP/1.1 200 ")
 
     asyncio.run(check())
 

@@ -7,6 +7,7 @@ import socket
 import sys
 import threading
 import time
+from collections import deque
 from urllib.parse import urlsplit
 
 import pytest
@@ -49,20 +50,34 @@ def test_server_outlives_more_silent_connections_than_descriptors(base):
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     with serving(base, program=[sys.executable, "-c", FEW_FILES]) as served:
         with contextlib.ExitStack() as stack:
-            for _ in range(500):
+            silent = deque(
                 stack.enter_context(socket.create_connection(address(served), 10))
-            # The answer is that the server is full, but there is one.
-            assert health(served) == 503
-            # The silent connections are closed in time, although their clients stay.
-            deadline = time.monotonic() + 30
-            while health(served) != 200:
-                assert time.monotonic() < deadline
-                time.sleep(0.5)
-            assert served.predict(["a"])[0]["translation"] == "A"
+                for _ in range(500)
+            )
+            # The oldest ones make room, also if their client opens others all the time.
+            stop, renewed = threading.Event(), 0
+
+            def renew():
+                nonlocal renewed
+                while not stop.wait(0.002):
+                    silent.popleft().close()
+                    connection = socket.create_connection(address(served), 10)
+                    silent.append(stack.enter_context(connection))
+                    renewed += 1
+
+            thread = threading.Thread(target=renew)
+            thread.start()
+            try:
+                assert [health(served) for _ in range(100)] == [200] * 100
+                assert served.predict(["a"])[0]["translation"] == "A"
+            finally:
+                stop.set()
+                thread.join()
+            assert renewed > 20
         assert served.stop() == 0
         served.close()
         assert len(served.said) < 10, len(served.said)
-        assert "more than 150 connections: further ones are refused\n" in served.said
+        assert any(line.startswith("more than 150 connections: ") for line in served.said)
 
 
 def test_sigterm_while_a_body_trickles_in_ends_without_a_traceback(base):

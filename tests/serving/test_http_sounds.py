@@ -1,13 +1,23 @@
 """`keras-seq serve` takes recordings as files in base64."""
 
+import asyncio
 import base64
 import io
 import json
 import sys
+import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from http_in_process import Capitals, in_process
 from http_serving import WITHOUT_KERAS, serving
+from sound_files import flac_that_declares
+
+from keras_seq.serving.graph_file.signatures import Signature, TensorInfo
+from keras_seq.serving.http.bodies import Bodies
+from keras_seq.serving.http.limits import Limits
+from keras_seq.serving.http.sounds import Recordings
 
 pytestmark = pytest.mark.process
 
@@ -80,6 +90,10 @@ def test_recordings_of_any_format_and_rate_become_samples(served):
             {"instances": [{"audio": {"b64": ""}, "lengths": 1}]},
             "Expecting objects with 'audio' alone",
         ),
+        (
+            {"inputs": {"audio": []}, "instances": 3},
+            "Expecting only one of 'inputs' or 'instances'",
+        ),
         ({"inputs": {"audio": 3}}, "Expecting a list 'audio' alone in 'inputs'"),
         ({"instances": [{"samples": [0.0]}]}, "Missing input: lengths"),
     ],
@@ -92,7 +106,21 @@ def test_wrong_recordings_are_refused_in_one_line(served, request_body, words):
 def test_a_recording_above_the_limit_is_not_decoded(served):
     # Silence compresses to a few hundred bytes a minute.
     long = audio(np.zeros(11 * 60 * 1000), 1000, "FLAC")
-    assert served.predict([{"audio": long}]) == [{"text": "0", "score": 0.0}]
+    code, message = served.refused(json.dumps({"instances": [{"audio": long}]}).encode())
+    assert code == 400
+    assert message.startswith("1 recording of up to 660 s in one request, at most 600 s")
+
+
+def test_a_recording_of_many_channels_at_a_high_rate_is_not_decoded(served):
+    # 600 s, the longest duration, but 12.6 GB of samples.
+    content = flac_that_declares(600 * 655_350, 655_350, 8)
+    row = {"audio": {"b64": base64.b64encode(content).decode()}}
+    code, message = served.refused(json.dumps({"instances": [row]}).encode())
+    assert (code, message) == (
+        400,
+        "1 recording of 3,145,680,000 samples in all channels, at most 134,217,728 in one request; "
+        "reduce the sampling rate or the channels",
+    )
 
 
 def test_recordings_that_are_too_long_together_are_refused_before_they_are_padded(served):
@@ -102,3 +130,55 @@ def test_recordings_that_are_too_long_together_are_refused_before_they_are_padde
     assert code == 400
     assert message.startswith("101 recordings of up to 540 s in one request, at most 600 s")
     assert len(served.predict([rows[1]] * 100)) == 100
+
+
+def test_decoded_recordings_of_all_requests_have_a_bound(monkeypatch):
+    """Of two seconds in two requests, only one fits; text is answered meanwhile."""
+    float32 = TensorInfo("DT_FLOAT", (None, None))
+    sounds = Signature({"samples": float32, "lengths": TensorInfo("DT_INT32", (None,))}, {})
+    text = Capitals.signatures["serving_default"]
+    monkeypatch.setattr(Capitals, "signatures", {"serving_default": text, "sounds": sounds})
+    monkeypatch.setattr(Capitals, "sample_rate", RATE)
+    monkeypatch.setattr(
+        Capitals, "run", lambda model, name, inputs: {"seconds": inputs["lengths"] / RATE}
+    )
+    row = {"audio": audio(np.zeros(RATE), RATE, "FLAC")}
+    request = {"signature_name": "sounds", "instances": [row]}
+
+    async def check():
+        async with in_process(sound_bytes=6 * RATE) as served:
+            decoding, go = asyncio.Event(), threading.Event()
+            loop = asyncio.get_running_loop()
+
+            def decode(recordings, decode=Recordings.decode):
+                loop.call_soon_threadsafe(decoding.set)
+                go.wait()
+                return decode(recordings)
+
+            monkeypatch.setattr(Recordings, "decode", decode)
+            first = asyncio.create_task(served.post(request))
+            await decoding.wait()
+            status, answer = await served.post(request)
+            assert status == 503 and b"retry-after: 1\r\n" in answer
+            assert answer.endswith(b'{"error":"too many requests with recordings"}')
+            go.set()
+            for status, answer in (await first, await served.post(request)):
+                assert status == 200 and b'{"predictions": [1.0]}' in answer
+
+    asyncio.run(check())
+
+
+def test_recordings_are_decoded_by_one_thread_of_their_own():
+    def thread():
+        return threading.current_thread()
+
+    async def decoder(bodies):
+        async with bodies.decode(SimpleNamespace(num_bytes=1, decode=thread)) as samples:
+            return samples
+
+    async def check():
+        bodies = Bodies(Limits())
+        threads = set(await asyncio.gather(*(decoder(bodies) for _ in range(3))))
+        assert len(threads) == 1 and threads != {threading.main_thread()}
+
+    asyncio.run(check())

@@ -14,6 +14,7 @@ from keras_seq import litert, runtime
 from keras_seq.data import read_sound
 from keras_seq.run import Run
 from keras_seq.serving import export_litert, export_onnx, export_saved_model
+from keras_seq.serving.http.limits import Limits
 from keras_seq.serving.http.model import LoadedModel
 from keras_seq.serving.http.sounds import read_audio
 from keras_seq.settings import load_settings
@@ -114,7 +115,8 @@ def test_export_takes_samples_and_gives_the_texts_of_the_run(speech_run, tmp_pat
     np.testing.assert_allclose([one.score for row in found for one in row], scores, atol=1e-4)
     loaded = LoadedModel(version, 1)
     content = base64.b64encode((sounds / names[0]).read_bytes()).decode()
-    inputs, _ = read_audio({"instances": [{"audio": {"b64": content}}]}, loaded.sample_rate)
+    request = {"instances": [{"audio": {"b64": content}}]}
+    inputs = read_audio(request, loaded.sample_rate, Limits()).decode()
     heard = loaded.run("serving_default", inputs)["text"][0].decode()
     assert (loaded.sample_rate, heard) == (RATE, expected[0][0])
     with pytest.raises(InputError, match="has no ensembles and reads no ids"):

@@ -17,6 +17,7 @@ from keras_seq.inference.wake_words import words_of_vocabulary
 from keras_seq.run import Run
 from keras_seq.run.averaging import average_run
 from keras_seq.serving import export_litert, export_onnx, export_saved_model
+from keras_seq.serving.http.limits import Limits
 from keras_seq.serving.http.model import LoadedModel
 from keras_seq.serving.http.sounds import read_audio
 from keras_seq.settings import load_settings
@@ -150,7 +151,8 @@ def test_export_gives_the_detections_of_the_run(wake_word_run, tmp_path):
     assert empty["detections"].shape == (0,)
     loaded = LoadedModel(version, 1)
     content = base64.b64encode(ends_in(sounds / "2.tsv")[0][0].read_bytes()).decode()
-    inputs, _ = read_audio({"instances": [{"audio": {"b64": content}}]}, loaded.sample_rate)
+    request = {"instances": [{"audio": {"b64": content}}]}
+    inputs = read_audio(request, loaded.sample_rate, Limits()).decode()
     heard = loaded.run("serving_default", inputs)["detections"][0].decode()
     assert heard == expected[0]
     # The second half of a stream continues with the state after the first.

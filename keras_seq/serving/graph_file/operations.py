@@ -9,7 +9,12 @@ from typing import NamedTuple
 from keras_seq.serving.graph_file import wire
 from keras_seq.serving.graph_file.calls import Body, expanded_nodes
 from keras_seq.serving.graph_file.sizes import check_sizes
-from keras_seq.serving.graph_file.wire import Message, attribute_functions, attribute_values
+from keras_seq.serving.graph_file.wire import (
+    Message,
+    attribute_functions,
+    attribute_values,
+    node_name,
+)
 from keras_seq.storage import check_tree
 from keras_seq.text import InputError
 
@@ -67,7 +72,7 @@ def check_trusted(version: Path) -> None:
 
     The check reads the graph file without loading the model. It also rejects links and pipes among
     the files, graph files that it cannot check, reads outside of the restore operation, and
-    constants and variables that are larger than their files or the free memory.
+    constants, variables and tensors of constant sizes that are larger than the files or the memory.
     """
     check_tree(version.resolve())
     for name in _OTHER_FORMS:
@@ -170,11 +175,6 @@ def _restores_elsewhere(meta_graph: Message) -> bool:
         for node in outer
         if node.name == restore_node
     )
-
-
-def node_name(tensor: str) -> str:
-    """Returns the name of the node in a tensor name, `node:0`, or in a control input, `^node`."""
-    return tensor.removeprefix("^").split(":")[0]
 
 
 def _functions(graph: Message) -> Iterator[Message]:

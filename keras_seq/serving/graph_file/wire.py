@@ -90,6 +90,26 @@ class Message:
             key = entry.last()[1].text()
             yield key, entry.only(2)
 
+    def content(self) -> memoryview:
+        """Returns the serialized message, or the content of a field of bytes."""
+        return self._content
+
+    def numbers(self) -> list[int]:
+        """Returns the unsigned integers of a packed field."""
+        numbers, value, shift = [], 0, 0
+        for byte in self._content:
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                self._budget.spend()
+                numbers.append(value)
+                value = shift = 0
+            elif shift >= 70:
+                raise ValueError("a number of more than 64 bits")
+        if shift:
+            raise ValueError("a number without an end")
+        return numbers
+
     def text(self) -> str:
         """Decodes the content as UTF-8."""
         return bytes(self._content).decode()
@@ -133,6 +153,11 @@ def attribute_functions(value: Message) -> Iterator[Message]:
     yield from value.values(10)
     for items in value.values(1):
         yield from items.values(9)
+
+
+def node_name(tensor: str) -> str:
+    """Returns the name of the node in a tensor name, `node:0`, or in a control input, `^node`."""
+    return tensor.removeprefix("^").split(":")[0]
 
 
 @contextlib.contextmanager

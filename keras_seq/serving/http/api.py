@@ -125,12 +125,12 @@ class Api:
                 f"Expected {verb.lower()} signature method_name to be "
                 f"tensorflow/serving/{verb.lower()}. Was: tensorflow/serving/predict"
             )
-        async with self.bodies.receive(request) as body:
+        async with self.bodies.receive(request) as body, contextlib.AsyncExitStack() as held:
             model = self._model(name, version, label)
             # Keep the model loaded, even if a newer version replaces it before the run starts.
             model.hold()
             try:
-                inputs, by_row, signature_name = await self._inputs(model, body)
+                inputs, by_row, signature_name = await self._inputs(model, body, held)
                 del body
                 run = self.batcher.run(model, signature_name, inputs)
                 outputs = await _unless_gone(request, run)
@@ -145,9 +145,12 @@ class Api:
         )
 
     async def _inputs(
-        self, model: LoadedModel, body: bytes
+        self, model: LoadedModel, body: bytes, held: contextlib.AsyncExitStack
     ) -> tuple[dict[str, np.ndarray], bool, str]:
-        """Returns the inputs of a request, True if they are rows, and the name of the signature."""
+        """Returns the inputs of a request, True if they are rows, and the name of the signature.
+
+        Decoded recordings count as held until `held` is closed.
+        """
         size, parse = len(body), self.bodies.parse
         document = await parse(size, tensors.parse_body, body, self.limits)
         signature_name = tensors.signature_name(document)
@@ -158,8 +161,8 @@ class Api:
                 f"signature def; the model's: {', '.join(model.signatures)}"
             )
         if _SOUNDS <= set(signature.inputs) and sounds.has_audio(document):
-            # Decoding takes long and must not block other requests.
-            inputs, by_row = await asyncio.to_thread(sounds.read_audio, document, model.sample_rate)
+            found = await parse(size, sounds.read_audio, document, model.sample_rate, self.limits)
+            inputs, by_row = await held.enter_async_context(self.bodies.decode(found)), found.by_row
         else:
             inputs, by_row = await parse(size, tensors.read_inputs, document, signature)
             model.check_languages(inputs)

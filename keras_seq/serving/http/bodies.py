@@ -1,4 +1,4 @@
-"""Receives and parses the bodies of requests, within bounds on time and memory."""
+"""Receives, parses and decodes the bodies of requests, within bounds on time and memory."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+import numpy as np
 from starlette.requests import Request
 
 from keras_seq.serving.http.errors import RequestError, stopping_error
 from keras_seq.serving.http.limits import PARSED_AT_ONCE, Limits
+from keras_seq.serving.http.sounds import Recordings
 
 _Result = TypeVar("_Result")
 # Some clients read no response until they have sent the whole body. So the server reads and
@@ -45,6 +47,9 @@ class Bodies:
         self._stopping = False
         # One thread, because parsed JSON takes much more memory than its text.
         self._parser = ThreadPoolExecutor(1, thread_name_prefix="parser")
+        # A separate thread, because decoding takes seconds. Only one, because it takes a core.
+        self._decoder = ThreadPoolExecutor(1, thread_name_prefix="decoder")
+        self._held_sounds = 0
 
     def stop(self) -> None:
         """Leaves a few seconds to the bodies that still arrive, because the server stops."""
@@ -87,6 +92,22 @@ class Bodies:
             return function(*arguments)
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._parser, function, *arguments)
+
+    @contextlib.asynccontextmanager
+    async def decode(self, recordings: Recordings) -> AsyncIterator[dict[str, np.ndarray]]:
+        """Yields the samples of recordings, which count as held until the block ends.
+
+        Raises RequestError if the server holds too many, or if a recording is damaged.
+        """
+        size = recordings.num_bytes
+        if self._held_sounds + size > self._limits.sound_bytes:
+            raise RequestError("too many requests with recordings", 503, {"Retry-After": "1"})
+        self._held_sounds += size
+        try:
+            loop = asyncio.get_running_loop()
+            yield await loop.run_in_executor(self._decoder, recordings.decode)
+        finally:
+            self._held_sounds -= size
 
     async def _receive_in_time(self, request: Request, body: _Body) -> None:
         limits = self._limits

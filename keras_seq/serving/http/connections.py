@@ -54,7 +54,10 @@ class RareNotice:
 
 
 class LimitedProtocol(H11Protocol):
-    """HTTP connection that is refused beyond the limit, and closed if its client is too slow.
+    """HTTP connection that is closed if its client is too slow.
+
+    Beyond the limit, the connection that has waited longest for its first request is closed, so
+    that silent clients do not keep others out. If there is none, the new one is refused.
 
     Uses only attributes and methods of `H11Protocol` without a leading underscore.
     `limited_protocol` makes a class with the limits.
@@ -62,6 +65,8 @@ class LimitedProtocol(H11Protocol):
 
     limits: ClassVar[Limits]
     notice: ClassVar[RareNotice]
+    # Connections without a complete first request, the oldest first.
+    silent: ClassVar[dict[LimitedProtocol, None]]
     # What the connection waits for, and since when.
     _waits_for: tuple[float | None, object] = (None, None)
     _since = 0.0
@@ -73,10 +78,26 @@ class LimitedProtocol(H11Protocol):
         self._waits_for = (self.limits.header_seconds, None)
         if len(self.connections) > self.limits.connections:
             type(self).notice(
-                f"more than {self.limits.connections:,} connections: further ones are refused"
+                f"more than {self.limits.connections:,} connections: those without a request are "
+                "closed, and further ones are refused"
             )
-            transport.write(_TOO_MANY)
-            transport.close()
+            next(iter(self.silent), self)._refuse()
+        if not transport.is_closing():
+            self.silent[self] = None
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.cycle is not None:
+            self.silent.pop(self, None)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.silent.pop(self, None)
+        super().connection_lost(exc)
+
+    def _refuse(self) -> None:
+        self.silent.pop(self, None)
+        self.transport.write(_TOO_MANY)
+        self.transport.close()
 
     def shutdown(self) -> None:
         self._stopping = True
@@ -113,7 +134,8 @@ class LimitedProtocol(H11Protocol):
 
 def limited_protocol(limits: Limits, notice: RareNotice) -> type[LimitedProtocol]:
     """Returns a class of connections with `limits`, because uvicorn makes the connections."""
-    return type("LimitedProtocol", (LimitedProtocol,), {"limits": limits, "notice": notice})
+    attributes = {"limits": limits, "notice": notice, "silent": {}}
+    return type("LimitedProtocol", (LimitedProtocol,), attributes)
 
 
 async def close_late_connections(connections: Collection[Any], limits: Limits) -> None:

@@ -39,6 +39,10 @@ class Limits:
         total_body_bytes: Size of all bodies that are received, parsed and answered at a time.
         small_body_bytes: A quarter of `total_body_bytes` is reserved for bodies of at most this
             size, so that a few clients with large bodies do not block all others.
+        sound_values: Samples of the recordings of a request, in all channels and at the rates of
+            the files. 600 s of stereo at 96 kHz have 115 million, which take some seconds.
+        sound_bytes: Size of the decoded recordings of all requests that are answered at a time.
+            One of 600 s at 192 kHz, the highest rate of an export, takes 440 MiB.
         values: Values in the JSON of a body. A minute of samples at 16 kHz has 960,000.
         lists: Lists and objects in the JSON of a body. They take far more time than numbers.
         depth: Depth of the lists and objects.
@@ -54,6 +58,8 @@ class Limits:
     body_bytes: int = 8 * 2**20
     total_body_bytes: int = 64 * 2**20
     small_body_bytes: int = 2**16
+    sound_values: int = 2**27
+    sound_bytes: int = 512 * 2**20
     values: int = 1_000_000
     lists: int = 100_000
     depth: int = 16
