@@ -38,7 +38,7 @@ def average(
     ] = False,
     overwrite: Overwrite = False,
 ) -> None:
-    """Average the weights or the probabilities of checkpoints into a new run.
+    """Average checkpoints of a run into a new run.
 
     A run keeps the best checkpoint, the newest training.keep_checkpoints checkpoints, and those at
     the ends of training.cycles.
