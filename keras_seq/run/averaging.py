@@ -125,10 +125,9 @@ def _select_steps(run: Run, count: int, of: str) -> list[int]:
         kind = "validated checkpoints"
     elif of == "cycles":
         steps, kind = run.checkpoints.permanent_steps, "checkpoints at the end of a cycle"
-        advice = (
-            f"train with more training.cycles ({training.cycles}), and with training.patience=0 so "
-            f"that none is left out ({training.patience})"
-        )
+        advice = f"train with more training.cycles ({training.cycles})"
+        if training.patience:
+            advice += ", and without early stopping (training.patience=0)"
     if len(steps) < count:
         raise InputError(
             f"{run.path}: has {len(steps):,} {kind}, expected at least {count:,}: average fewer, "
