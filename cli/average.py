@@ -18,34 +18,50 @@ def average(
     best: Annotated[
         int | None, typer.Option(min=1, help="Average the N with the best validation metric.")
     ] = None,
+    cycles: Annotated[
+        int | None,
+        typer.Option(min=1, help="Average those at the ends of the N newest cycles."),
+    ] = None,
     which: Annotated[
         list[str] | None,
         typer.Option(
             metavar="best|latest|STEP",
-            help="Checkpoint to average, instead of --last or --best; repeatable.",
+            help="Checkpoint to average, instead of a number of them; repeatable.",
         ),
     ] = None,
+    probabilities: Annotated[
+        bool,
+        typer.Option(
+            "--probabilities",
+            help="Average the probabilities instead of the weights: the new run is an ensemble.",
+        ),
+    ] = False,
     overwrite: Overwrite = False,
 ) -> None:
-    """Average the weights of checkpoints into a new run.
+    """Average checkpoints of a run into a new run.
 
-    A run keeps the best checkpoint and the newest training.keep_checkpoints checkpoints.
+    A run keeps the best checkpoint, the newest training.keep_checkpoints checkpoints, and those at
+    the ends of training.cycles.
     """
     from keras_seq.run import check_new
     from keras_seq.text import InputError
 
-    if sum(map(bool, (last, best, which))) != 1:
-        present = [("--last", last), ("--best", best), ("--which", which)]
-        received = " and ".join(name for name, value in present if value) or "none"
-        raise InputError(f"received {received}, expected one of --last, --best and --which")
+    selections = {"--last": last, "--best": best, "--cycles": cycles, "--which": which}
+    received = [name for name, value in selections.items() if value]
+    if len(received) != 1:
+        raise InputError(
+            f"received {' and '.join(received) or 'none'}, expected one of --last, --best, "
+            "--cycles and --which"
+        )
     check_new(output, overwrite=overwrite)
     averaging = import_quietly("keras_seq.run.averaging")
     averaging.average_run(
         run,
         output,
-        last or best,
-        of="best" if last is None else "last",
+        last or best or cycles,
+        of="last" if last else "best" if best else "cycles",
         which=which or (),
+        probabilities=probabilities,
         overwrite=overwrite,
         notice=notice,
     )

@@ -95,7 +95,8 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     ),
     "run.memory": ({"backend", "process", "settings"}, set()),
     "run.models": (PLAIN | TENSORS | {"run", "run.memory"}, {"keras", "numpy"}),
-    "run.averaging": (PLAIN | {"run", "run.models"}, {"numpy"}),
+    "run.checkpoint_ensemble": (PLAIN | {"run", "run.models"}, {"numpy"}),
+    "run.averaging": (PLAIN | {"run", "run.checkpoint_ensemble", "run.models"}, {"numpy"}),
     # Runs before Keras is imported, so that errors in a user's files are reported at once.
     # This part only checks whether KerasHub is installed and does not import KerasHub.
     "preparation": (PLAIN | {"keras_seq", "run"}, {"keras_hub", "numpy"}),

@@ -107,14 +107,16 @@ DRY = [
     for name in (
         *("table", "forms", "topics", "anki", "judged", "intl", "many", "weighted", "mixed"),
         *("aligned", "hidden", "agreeing", "subwords", "sampled", "guided", "large", "half"),
+        *("level", "snapshots"),
     )
 ]
 
 
 def with_small_model(arguments):
     if arguments[0] == "average":
-        # A training run of one update has only one checkpoint.
-        return ["1" if argument == "3" else argument for argument in arguments]
+        # A training run of one update has only one checkpoint, and a dry run none.
+        small = {"3": "1", "--cycles": "--last"} | dict.fromkeys(DRY, "runs/first")
+        return [small.get(argument, argument) for argument in arguments]
     if arguments[0] != "train":
         return arguments
     if arguments[1] in DRY:

@@ -1,17 +1,18 @@
-"""Averages the weights of several checkpoints of a run into a new run."""
+"""Averages the weights or the probabilities of several checkpoints of a run in a new run."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
-from keras_seq.run import Run, Shapes, check_new, lock_directory
+from keras_seq.run import Run, check_new, lock_directory
+from keras_seq.run.checkpoint_ensemble import ensemble_settings, ensemble_weights
 from keras_seq.run.models import build_run_model, weight_shapes
-from keras_seq.settings import TASKS
+from keras_seq.settings import TASKS, Settings
 from keras_seq.text import InputError
 
 __all__ = ["average_run"]
@@ -22,26 +23,36 @@ def average_run(
     directory: str | os.PathLike[str],
     count: int | None = None,
     *,
-    of: Literal["last", "best"] = "last",
+    of: Literal["last", "best", "cycles"] = "last",
     which: Sequence[str | int] = (),
+    probabilities: bool = False,
     overwrite: bool = False,
     notice: Callable[[str], None] | None = None,
 ) -> list[int]:
-    """Creates a run whose weights are the mean of several checkpoints of another run.
+    """Creates a run that averages the weights or the probabilities of checkpoints of another run.
 
-    Averages the `count` newest or best checkpoints, or the checkpoints that `which` lists:
-    `"best"`, `"latest"`, or steps. The new run translates, scores and exports like any other run,
-    but its training cannot be resumed. The temperature of a classifier and the threshold of a
-    wake-word detector are the means of those of the averaged checkpoints. Returns the averaged
-    steps, ascending.
+    Averages the `count` newest or best checkpoints, those at the ends of the newest cycles
+    (`training.cycles`), or the checkpoints that `which` lists: `"best"`, `"latest"`, or steps. The
+    new run translates, scores and exports like any other run, but its training cannot be resumed.
+    The temperature of a classifier and the threshold of a wake-word detector are the means of those
+    of the averaged checkpoints.
 
-    Raises InputError if there are fewer than `count` checkpoints, any is damaged, or `directory`
-    cannot be used; and ValueError if `count` is not a positive integer, or both `count` and `which`
-    are given.
+    With `probabilities`, the new run is an ensemble: each checkpoint is a member of its model
+    (`model.members`). It is as many times as large and slow, and the checkpoints may differ more,
+    as at the ends of cycles.
+
+    Returns:
+        The averaged steps, ascending.
+
+    Raises:
+        InputError: If there are fewer than `count` checkpoints, any is damaged, `directory` cannot
+            be used, or the model cannot be an ensemble.
+        ValueError: If `count` is not a positive integer, or both `count` and `which` are given.
 
     Reference:
         Vaswani et al., "Attention Is All You Need", 2017, section 6.1,
-        https://arxiv.org/abs/1706.03762
+        https://arxiv.org/abs/1706.03762; of probabilities Huang et al., "Snapshot Ensembles: Train
+        1, Get M for Free", 2017, https://arxiv.org/abs/1704.00109
     """
     if (count is None) != bool(which):
         raise ValueError(f"Pass either `count` or `which`, received {count!r} and {which!r}.")
@@ -56,23 +67,43 @@ def average_run(
         steps = sorted({base.checkpoints.resolve(name) for name in which})
     else:
         steps = _select_steps(base, count, of)
-    shapes = weight_shapes(build_run_model(base))
-    means = _mean_weights(base, steps, shapes)
+    settings = ensemble_settings(base, len(steps)) if probabilities else base.settings
+    weights = ensemble_weights(base, steps, settings) if probabilities else _mean(base, steps)
+    step_list = ", ".join(f"{step:,}" for step in steps)
+    description = f"the mean of the weights after steps {step_list}"
+    if probabilities:
+        description = f"an ensemble of the models after steps {step_list}"
+    _write(base, directory, settings, steps, weights, description, overwrite, notice)
+    if notice:
+        notice(f"{directory}: {description}")
+    return steps
+
+
+def _write(
+    base: Run,
+    directory: str | os.PathLike[str],
+    settings: Settings,
+    steps: Sequence[int],
+    weights: Mapping[str, np.ndarray],
+    description: str,
+    overwrite: bool,
+    notice: Callable[[str], None] | None,
+) -> None:
+    """Writes the new run."""
     sources, references = base.valid_lines()
     check_new(directory, overwrite=overwrite)
     # Raises if a training process uses the directory.
     lock = lock_directory(directory)
-    averaged = Run.create(directory, base.settings, overwrite=overwrite, notice=notice, lock=lock)
+    averaged = Run.create(directory, settings, overwrite=overwrite, notice=notice, lock=lock)
     try:
         averaged.save_vocabularies(*base.vocabularies)
         averaged.save_valid_lines(sources, references)
-        step_list = ", ".join(f"{step:,}" for step in steps)
-        usage = TASKS[base.settings.task].usage.format(averaged.path)
+        usage = TASKS[settings.task].usage.format(averaged.path)
         averaged.write_card(
-            f"# A keras-seq run\n\nThe mean of the weights of `{base.path}` after steps "
-            f"{step_list}; its README.md describes their training.\n\n```\nkeras-seq {usage}\n```\n"
+            f"# A keras-seq run\n\n{description[0].upper()}{description[1:]} of `{base.path}`; its "
+            f"README.md describes their training.\n\n```\nkeras-seq {usage}\n```\n"
         )
-        averaged.save_checkpoint(steps[-1], {"weights": means}, {"averaged": steps})
+        averaged.save_checkpoint(steps[-1], {"weights": weights}, {"averaged": steps})
         averaged.mark_best(steps[-1])
         if fitted := _mean_fitted_values(base, steps):
             averaged.logs.append_metrics({"kind": "validation", "step": steps[-1], **fitted})
@@ -81,23 +112,26 @@ def average_run(
         raise
     finally:
         averaged.unlock()
-    if notice:
-        notice(f"{averaged.path}: the mean of the weights after steps {step_list}")
-    return steps
 
 
 def _select_steps(run: Run, count: int, of: str) -> list[int]:
-    """Returns the last or the best `count` stored steps, ascending."""
-    steps = run.checkpoints.steps
+    """Returns the last or the best `count` stored steps, or ends of cycles, ascending."""
+    steps, kind = run.checkpoints.steps, "checkpoints"
+    training = run.settings.training
+    advice = f"train with a larger training.keep_checkpoints ({training.keep_checkpoints})"
     if of == "best":
         scores = run.logs.validation_scores()
         steps = sorted((step for step in steps if step in scores), key=scores.__getitem__)
+        kind = "validated checkpoints"
+    elif of == "cycles":
+        steps, kind = run.checkpoints.permanent_steps, "checkpoints at the end of a cycle"
+        advice = f"train with more training.cycles ({training.cycles})"
+        if training.patience:
+            advice += ", and without early stopping (training.patience=0)"
     if len(steps) < count:
-        kind = "validated checkpoints" if of == "best" else "checkpoints"
         raise InputError(
             f"{run.path}: has {len(steps):,} {kind}, expected at least {count:,}: average fewer, "
-            "or train with a larger training.keep_checkpoints "
-            f"({run.settings.training.keep_checkpoints})"
+            f"or {advice}"
         )
     return sorted(steps[-count:])
 
@@ -112,7 +146,9 @@ def _mean_fitted_values(run: Run, steps: Sequence[int]) -> dict[str, float]:
     return means
 
 
-def _mean_weights(run: Run, steps: Sequence[int], shapes: Shapes) -> dict[str, np.ndarray]:
+def _mean(run: Run, steps: Sequence[int]) -> dict[str, np.ndarray]:
+    """Returns the mean weights of checkpoints, by name."""
+    shapes = weight_shapes(build_run_model(run))
     sums: dict[str, np.ndarray] = {}
     for step in steps:
         for name, array in run.load_weights(shapes, step).items():

@@ -272,6 +272,11 @@ class Run(PreparedData):
         if self.writable:
             self.checkpoints.mark_best(step)
 
+    def make_permanent(self, step: int) -> None:
+        """Marks a checkpoint, before it is saved, as one that is never deleted."""
+        if self.writable:
+            self.checkpoints.make_permanent(step)
+
     def load_weights(self, expected: Shapes, which: str | int = "best") -> dict[str, np.ndarray]:
         """Loads the weights of one checkpoint by name; see `CheckpointStore.load`."""
         return self.load_checkpoint({"weights": expected}, which).tensors["weights"]

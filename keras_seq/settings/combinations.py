@@ -12,8 +12,9 @@ from keras_seq.settings.sequence_models import TransformerSettings
 from keras_seq.settings.tasks import TASKS, check_task_settings
 from keras_seq.settings.tokenizer import SIDES, SUBWORDS
 
-# Training settings of several models in one run.
-_WITH_SEVERAL_MEMBERS = {
+# Values of the training settings of a run with several models. Other values are only possible in a
+# run with one model.
+REQUIRED_OF_MEMBERS = {
     "guided_alignment": 0.0,
     "scheduled_sampling": "none",
     "from_run_vocabulary": "keep",
@@ -32,7 +33,7 @@ def check_combinations(settings: Any) -> None:
     _check_hard_attention(settings)
     members = getattr(settings.model, "members", 1)
     if members != 1:
-        _require(settings.training, _WITH_SEVERAL_MEMBERS, f"model.members {members}")
+        _require(settings.training, REQUIRED_OF_MEMBERS, f"model.members {members}")
     _check_loss(settings)
     _check_guided_alignment(settings)
     _check_positions(settings)
@@ -44,7 +45,7 @@ def check_combinations(settings: Any) -> None:
 
 def allows_several_members(training: Any) -> bool:
     """Tests if a run with these training settings may have several models (`model.members`)."""
-    return all(getattr(training, key) == value for key, value in _WITH_SEVERAL_MEMBERS.items())
+    return all(getattr(training, key) == value for key, value in REQUIRED_OF_MEMBERS.items())
 
 
 def _require(training: Any, expected: dict[str, Any], reason: str) -> None:

@@ -25,6 +25,13 @@ class TrainingSettings(Section):
         "inverse_sqrt",
         "Learning-rate schedule; cosine ends at 0 after max_steps or max_epochs.",
     )
+    cycles: int = a_number(
+        1,
+        1,
+        100,
+        "Times that the cosine schedule falls to 0. With several, the checkpoint at the end of "
+        "each is kept.",
+    )
     warmup_steps: int = a_number(1000, 0, 10_000_000, "Updates until the peak learning rate.")
     beta_1: float = a_share(0.9, "Adam's decay rate of the first moment.")
     beta_2: float = a_share(0.98, "Adam's decay rate of the second moment.")
@@ -155,6 +162,11 @@ class TrainingSettings(Section):
     def _is_possible(self) -> TrainingSettings:
         if self.subword_nbest == 0:
             raise ValueError("subword_nbest: received 0, expected at least 1, or -1 for all")
+        if self.cycles > 1 and self.schedule != "cosine":
+            raise ValueError(
+                f"cycles: received {self.cycles} with training.schedule {self.schedule!r}, "
+                "expected 1: only 'cosine' has cycles"
+            )
         effective = self.effective_batch_tokens
         if effective is not None and effective < self.batch_tokens:
             raise ValueError(

@@ -236,7 +236,7 @@ class TrainingLoop:
         self._agree_to_stop()
         if self.micro_batches > 1:
             self.checkpointer.record_seeds()
-        if self.stop.agreed is not None:
+        if self.stop.agreed is not None or self.limit.step in self.setup.cycle_ends:
             self._save(self.limit.step)
 
     def _within_update(self, batch: int, logs: Any = None) -> None:
@@ -285,6 +285,8 @@ class TrainingLoop:
         return results
 
     def _save(self, step: int) -> None:
+        if step in self.setup.cycle_ends:
+            self.run.make_permanent(step)
         progress = TrainingProgress(
             step=step,
             minutes=self._minutes(),

@@ -29,7 +29,9 @@ def make_optimizer(settings: Settings, max_steps: int | None = None) -> keras.op
     elif training.schedule == "cosine":
         if max_steps is None:
             raise ValueError("The schedule `cosine` needs `max_steps`, received None.")
-        rate = warmup_cosine(training.learning_rate, training.warmup_steps, max_steps)
+        rate = warmup_cosine(
+            training.learning_rate, training.warmup_steps, max_steps, training.cycles
+        )
     return SkippingAdam(
         rate,
         beta_1=training.beta_1,

@@ -23,7 +23,8 @@ from keras_seq.process.memory import is_out_of_memory
 from keras_seq.run import Run
 from keras_seq.run.memory import attention_fits, require_model_memory
 from keras_seq.run.models import build_run_model, weight_shapes
-from keras_seq.settings import TASKS
+from keras_seq.schedules.learning_rates import cycle_ends
+from keras_seq.settings import TASKS, TrainingSettings
 from keras_seq.storage import require_space
 from keras_seq.tasks.task import Task
 from keras_seq.text import InputError
@@ -73,6 +74,7 @@ class TrainingSetup:
                 f"training.warmup_steps: received {training.warmup_steps:,}, expected less than "
                 f"the {self.max_steps or 0:,} updates of the training"
             )
+        self.cycle_ends = _cycle_ends(training, self.max_steps or 0)
         self.largest = largest_shapes(self.stream)
         # The weights, their gradients and Adam's two moments.
         source, target = (vocabulary.vocabulary_size for vocabulary in run.vocabularies)
@@ -194,6 +196,19 @@ class TrainingSetup:
                 f"{self.run.path}: hosts disagree about its checkpoint, its text, its model or the "
                 "precision: give all of them the same directory and the same command"
             )
+
+
+def _cycle_ends(training: TrainingSettings, max_steps: int) -> frozenset[int]:
+    """Returns the steps at which the learning rate has fallen to 0; none with one cycle."""
+    if training.cycles == 1:
+        return frozenset()
+    steps = max_steps - training.warmup_steps
+    if training.cycles > steps:
+        raise InputError(
+            f"training.cycles: received {training.cycles}, expected at most the {steps:,} updates "
+            "after the warm-up (training.warmup_steps)"
+        )
+    return frozenset(cycle_ends(training.warmup_steps, max_steps, training.cycles))
 
 
 def _fingerprint(run: Run) -> list[int]:

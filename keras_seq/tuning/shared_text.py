@@ -6,11 +6,15 @@ import json
 from pathlib import Path
 from typing import Any
 
-from keras_seq.preparation import open_or_prepare
+from keras_seq.preparation import find_run, open_or_prepare
 from keras_seq.run import Run
 from keras_seq.settings import Settings
-from keras_seq.text import Notice
+from keras_seq.storage import make_directory, read_json, write_file
+from keras_seq.storage.limits import MAX_INDEX_BYTES
+from keras_seq.text import InputError, Notice
 
+# Records the settings of the texts, in the order of their directories.
+_KEYS = "settings.json"
 # Endings of the names of model settings that have no influence on the prepared text.
 _NOT_OF_TEXT = ("dropout", "layers", "units", "heads", "filters", "members")
 _TRAINING = ("subword_alpha", "from_hub", "source_embeddings", "target_embeddings")
@@ -19,15 +23,21 @@ _TRAINING = ("subword_alpha", "from_hub", "source_embeddings", "target_embedding
 class SharedText:
     """Opens runs with equal vocabularies on one prepared text.
 
+    A file in the folder records which settings each text was prepared with, so that an interrupted
+    search finds its texts again.
+
     Args:
         folder: The folder of the prepared texts.
         notice: Function that receives the messages of preparing a text.
+
+    Raises:
+        InputError: If the file is damaged.
     """
 
     def __init__(self, folder: Path, notice: Notice) -> None:
         self._folder = folder
         self._notice = notice
-        self._directories: dict[str, Path] = {}
+        self._keys = self._read_keys()
 
     def open_run(self, settings: Settings, directory: Path) -> Run:
         """Prepares a run, or opens it to resume its training. Its lock is free.
@@ -44,11 +54,30 @@ class SharedText:
 
     def _prepared(self, settings: Settings) -> Path:
         key = _text_key(settings)
-        if key not in self._directories:
-            path = self._folder / str(len(self._directories) + 1)
+        if key not in self._keys:
+            # Recorded before the preparation, which may be killed and is then repeated.
+            self._keys.append(key)
+            make_directory(self._folder, parents=True)
+            write_file(self._folder / _KEYS, json.dumps({"keys": self._keys}, indent=1).encode())
+        path = self._folder / str(self._keys.index(key) + 1)
+        # A prepared text also has settings that have no influence on it, such as the dropout rate
+        # of the first trial that used it.
+        earlier = find_run(path)
+        if earlier is None or earlier.read_preparation() is None:
             open_or_prepare(settings, path, notice=self._notice).unlock()
-            self._directories[key] = path
-        return self._directories[key]
+        return path
+
+    def _read_keys(self) -> list[str]:
+        path = self._folder / _KEYS
+        if not path.exists():
+            return []
+        keys = read_json(path, MAX_INDEX_BYTES).get("keys")
+        if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):
+            raise InputError(
+                f"{path}: not a list of the settings of prepared texts: --overwrite starts the "
+                "search again"
+            )
+        return keys
 
 
 def _text_key(settings: Settings) -> str:

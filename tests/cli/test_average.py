@@ -75,6 +75,12 @@ def test_average_of_a_classifier_has_the_mean_temperature(classifier_run, tmp_pa
     powers = np.exp(row / mean)
     (result,) = classifier.classify(["today we see rain"])
     assert result.probability == pytest.approx(powers.max() / powers.sum(), rel=1e-5)
+    average_run(classifier_run, tmp_path / "both", 2, probabilities=True)
+    rows = [
+        keras_seq.Classifier.load(path, which=which).log_probabilities(["today we see rain"])[0]
+        for path, which in ((tmp_path / "both", "best"), *((classifier_run, n) for n in steps))
+    ]
+    np.testing.assert_allclose(np.exp(rows[0]), np.exp(rows[1:]).mean(axis=0), rtol=1e-4)
     card = (tmp_path / "mean" / "README.md").read_text()
     assert f"keras-seq classify {tmp_path / 'mean'} < input > output" in card
 
@@ -82,8 +88,8 @@ def test_average_of_a_classifier_has_the_mean_temperature(classifier_run, tmp_pa
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ([], "expected one of --last, --best and --which"),
-        (["--last", 1, "--best", 1], "expected one of --last, --best and --which"),
+        ([], "expected one of --last, --best, --cycles and --which"),
+        (["--last", 1, "--best", 1], "expected one of --last, --best, --cycles and --which"),
         (["--last", 4], "has 3 checkpoints, expected at least 4"),
         (["--best", 9], "has 3 validated checkpoints, expected at least 9"),
     ],

@@ -41,6 +41,23 @@ def test_newest_and_best_checkpoints_are_kept(run):
     assert run.checkpoints.steps == [6, 7, 8]
 
 
+def test_permanent_checkpoints_are_never_deleted(run, reopened):
+    pointer = run.path / "checkpoints" / "permanent"
+    for step in range(1, 10):
+        # A training marks a checkpoint before it saves it, and may be killed between the two.
+        if step in (2, 3):
+            run.make_permanent(step)
+        save(run, step)
+    assert run.checkpoints.steps == [2, 3, 7, 8, 9]
+    assert reopened().checkpoints.permanent_steps == [2, 3]
+    run.make_permanent(50)
+    assert run.checkpoints.permanent_steps == [2, 3]
+    # Lines that are no names of checkpoints are ignored.
+    pointer.write_text("../step-00000003\nstep-00000002\nstep-3\n")
+    save(run, 10)
+    assert run.checkpoints.steps == [2, 8, 9, 10]
+
+
 def test_checkpoint_manifest_lists_sizes_and_hashes_of_its_files(run):
     path = save(run, 1200)
     assert path == run.path / "checkpoints" / "step-00001200"

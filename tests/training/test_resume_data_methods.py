@@ -40,7 +40,7 @@ def settings_of(folder, max_steps, **overrides):
 
 
 def test_resume_with_data_methods_reproduces_the_training_state(tmp_path):
-    """Monotonic attention adds random noise in training."""
+    """Monotonic attention adds random noise in training, and the learning rate has cycles."""
     model = {
         "model.family": "rnn",
         "model.attention": "bahdanau_monotonic",
@@ -49,7 +49,7 @@ def test_resume_with_data_methods_reproduces_the_training_state(tmp_path):
         "model.decoder_units": 16,
         "model.attention_units": 16,
     }
-    base = settings_of(tmp_path, 9).to_dict() | {"model": {}}
+    base = settings_of(tmp_path, 9, training__cycles=3).to_dict() | {"model": {}}
     settings = load_settings(base=base, overrides=model)
     quiet_train(settings, tmp_path / "straight")
     result, said = quiet_train(

@@ -11,6 +11,7 @@ from keras_seq.run import Run
 from keras_seq.settings import SettingsError
 from keras_seq.text import InputError
 from keras_seq.tuning import Ending, Tuning
+from keras_seq.tuning.shared_text import SharedText
 
 RATES = "training.learning_rate=1e-6,3e-6,1e-5,3e-5,1e-4,3e-4,1e-3,3e-3,1e-2"
 SMALL = {"tokenizer.size": 500, "tokenizer.kind": "unigram", "training.validate_every": 10}
@@ -59,17 +60,27 @@ def test_table_and_settings_file_have_the_best_trial(search, tmp_path, dates_fil
     assert settings.tokenizer.size == 500 and settings.training.validate_every == 10
 
 
-@pytest.mark.parametrize("stop", [1, 4, 11])
-def test_search_that_was_interrupted_resumes_to_the_same_table(search, stop):
-    whole = search(name="whole", search=["training.learning_rate=1e-6..1"])
+@pytest.mark.parametrize(
+    ("space", "stop"),
+    [
+        *((["training.learning_rate=1e-6..1"], stop) for stop in (1, 4, 11)),
+        # The learning rate, batch size, dropout and width.
+        *(([], stop) for stop in (2, 11)),
+        # All trials of one vocabulary, and then those of the other.
+        *((["tokenizer.size=500,600", "model.dropout=0.1,0.2,0.4"], stop) for stop in (2, 5)),
+    ],
+)
+def test_search_that_was_interrupted_resumes_to_the_same_table(search, stop, space):
+    whole = search(name="whole", search=space)
     expected = whole.run().table
+    calls = sum(whole.sizes)
     interrupted = KnownTraining(distance, stops=(stop,))
-    arguments = {"name": "interrupted", "search": ["training.learning_rate=1e-6..1"]}
+    arguments = {"name": "interrupted", "search": space}
     with pytest.raises(KeyboardInterrupt):
         search(interrupted, **arguments).run()
     resumed = KnownTraining(distance)
     assert search(resumed, **arguments).run().table == expected
-    assert len(resumed.calls) == 13 - (stop - 1)
+    assert len(resumed.calls) == calls - (stop - 1)
     # A search that is complete trains nothing.
     complete = KnownTraining(distance)
     assert search(complete, **arguments).run().table == expected
@@ -163,11 +174,19 @@ def test_trials_share_the_text_of_an_equal_vocabulary(search, tmp_path):
         search=["tokenizer.size=500,600", "training.learning_rate=1e-3,1e-2"], minutes=8
     ).run()
     assert len(result.trials) == 4
-    texts = {path.name for path in (tmp_path / "search" / "text").iterdir()}
+    texts = {path.name for path in (tmp_path / "search" / "text").iterdir() if path.is_dir()}
     assert texts == {"1", "2"}
     runs = [Run.open(tmp_path / "search" / "trials" / trial.name) for trial in result.trials]
     sizes = {run.settings.data.prepared[-1]: run.settings.tokenizer.size for run in runs}
     assert sizes == {"1": 500, "2": 600}
+
+
+@pytest.mark.parametrize("content", ['{"keys": [1]}', '{"keys"', "[]"])
+def test_damaged_record_of_the_shared_texts_is_one_line(tmp_path, content):
+    (tmp_path / "settings.json").write_text(content)
+    with pytest.raises(InputError, match="settings.json: ") as caught:
+        SharedText(tmp_path, print)
+    assert "\n" not in str(caught.value)
 
 
 def test_first_trial_has_the_values_of_the_settings(search):

@@ -35,6 +35,7 @@ from keras_seq.storage.checkpoints.directory import (
     write_checkpoint,
 )
 from keras_seq.storage.checkpoints.tensor_file import TensorFileError, tensor_spec
+from keras_seq.storage.limits import MAX_RECORD_BYTES
 from keras_seq.text import InputError, Notice
 
 T = TypeVar("T")
@@ -42,6 +43,8 @@ T = TypeVar("T")
 _NAME = re.compile(r"step-(\d{8,12})")
 _PART = re.compile(r"[a-z][a-z0-9_]{0,40}")
 _MAX_POINTER_BYTES = 64
+# File with the names of the checkpoints that are never deleted, one per line.
+_PERMANENT = "permanent"
 
 Shapes = Mapping[str, tuple[Sequence[int], Any]]
 """Shape and dtype of each array, by name."""
@@ -56,7 +59,7 @@ class CheckpointStore:
 
     Args:
         directory: The directory; the first `save` creates it.
-        keep: Number of newest checkpoints to keep besides the best.
+        keep: Number of newest checkpoints to keep, besides the best and the permanent ones.
         notice: Called with one line for each damaged checkpoint that is skipped. Defaults to
             `warnings.warn`.
     """
@@ -88,6 +91,13 @@ class CheckpointStore:
     def best_step(self) -> int | None:
         """Step of the checkpoint that is marked as best; None if there is none."""
         return self._read_pointer("best")
+
+    @property
+    def permanent_steps(self) -> list[int]:
+        """Steps of the stored checkpoints that `make_permanent` marked, ascending."""
+        text = self._read_text(_PERMANENT, MAX_RECORD_BYTES) or ""
+        marked = {int(match[1]) for match in map(_NAME.fullmatch, text.split("\n")) if match}
+        return [step for step in self.steps if step in marked]
 
     def select(self, which: str | int) -> str | int:
         """Returns `"best"`, `"latest"`, or the step of a stored checkpoint as an integer.
@@ -172,6 +182,16 @@ class CheckpointStore:
             raise ValueError(f"step {step} is not saved: saved are {self.steps}")
         self._write_pointer("best", step)
 
+    def make_permanent(self, step: int) -> None:
+        """Marks a checkpoint as one that is never deleted.
+
+        Mark it before it is saved, so that a kill between the two cannot lose the mark.
+        """
+        steps = {*self.permanent_steps, step}
+        text = "".join(f"{self._path(each).name}\n" for each in sorted(steps))
+        self._make_directory()
+        write_file(self.directory / _PERMANENT, text.encode())
+
     def load(
         self, expected: Mapping[str, Shapes], which: str | int = "best", *, check_all: bool = False
     ) -> Checkpoint:
@@ -254,24 +274,33 @@ class CheckpointStore:
         Raises InputError if it cannot be read. If it counted as missing, `_prune` would delete the
         best checkpoint.
         """
+        text = self._read_text(name, _MAX_POINTER_BYTES)
+        match = _NAME.fullmatch((text or "").strip())
+        step = int(match[1]) if match else None
+        return step if step in self.steps else None
+
+    def _read_text(self, name: str, max_bytes: int) -> str | None:
+        """Returns the beginning of a small file; None if it is missing."""
         path = self.directory / name
         try:
             with open_regular(path) as stream:
-                content = stream.read(_MAX_POINTER_BYTES)
+                return stream.read(max_bytes).decode("ascii", "replace")
         except FileNotFoundError:
             return None
         except OSError as error:
             raise InputError(f"{path}: {reason(error)}") from None
-        match = _NAME.fullmatch(content.decode("ascii", "replace").strip())
-        step = int(match[1]) if match else None
-        return step if step in self.steps else None
 
     def _write_pointer(self, name: str, step: int) -> None:
         write_file(self.directory / name, f"{self._path(step).name}\n".encode())
 
     def _prune(self) -> None:
         steps = self.steps
-        needed = {*steps[-self.keep :], self.best_step, self.latest_step}
+        needed = {
+            *steps[-self.keep :],
+            *self.permanent_steps,
+            self.best_step,
+            self.latest_step,
+        }
         for step in steps:
             if step not in needed:
                 self._mark_for_deletion(self._path(step))
