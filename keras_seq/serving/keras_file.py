@@ -40,7 +40,7 @@ def export_keras(
         model.save(path)
         # `ZipFile` would replace an archive that it cannot open by a name. Keras ignores additional
         # entries.
-        with path.open("r+b") as file, zipfile.ZipFile(file, "a") as archive:
+        with path.open("r+b") as stream, zipfile.ZipFile(stream, "a") as archive:
             archive.writestr(RECORD_NAME, checkpoint_record([run]))
 
     return publish_directory(destination, write)

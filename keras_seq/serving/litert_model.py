@@ -80,7 +80,7 @@ def export_litert(
             content = convert_to_litert(graph, subject.model.variables, kind)
             path.write_bytes(content)
             # `ZipFile` would replace a file that it cannot open by a name.
-            with path.open("r+b") as file, zipfile.ZipFile(file, "a") as archive:
+            with path.open("r+b") as stream, zipfile.ZipFile(stream, "a") as archive:
                 for name, file in subject.files(parts, batch_size=1).items():
                     archive.writestr(name, file)
             if subject.inputs:
