@@ -70,7 +70,7 @@ def test_record_of_the_present_format_is_read(run, reopened):
     assert reopened().read_preparation() == {"format": 1}
 
 
-@pytest.mark.parametrize("number", [0, -5, "2", None, 1.5, 1.0, True, [2], "x" * 1000, "\n"])
+@pytest.mark.parametrize("number", [0, "2", None, 1.0, True, "\n" * 1000])
 def test_record_without_the_number_of_a_format_is_refused(run, reopened, number):
     (run.path / "data").mkdir()
     run.write_preparation({"format": number})
