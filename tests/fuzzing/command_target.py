@@ -9,9 +9,10 @@ from __future__ import annotations
 import contextlib
 import functools
 import io
+import json
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -19,9 +20,11 @@ from unittest import mock
 
 import hypothesis.strategies as st
 import typer
-from fuzzing.mutations import damaged_bytes, settings_files
+from fuzzing.mutations import damaged_bytes, json_files, settings_files
+from tuning.known_training import KnownTraining, distance
 
 from keras_seq.settings.settings import walk_fields
+from keras_seq.tuning import Tuning
 from keras_seq_cli import main as program
 
 LINES = b"a dog runs\ntwo cats sleep\nthe bird sings\n"
@@ -35,10 +38,14 @@ NEVER = ("plugins", "training.from_hub")
 
 
 class Command(NamedTuple):
-    """The arguments of a command, and the contents of the files that they name."""
+    """The arguments of a command, and the contents of files by name, of which some are damaged.
+
+    By default, all files are damaged.
+    """
 
     arguments: str
     files: dict[str, bytes]
+    damaged: tuple[str, ...] = ()
 
 
 COMMANDS = {
@@ -76,34 +83,53 @@ COMMANDS = {
 CODES = (0, 2)
 
 
-def command_files() -> st.SearchStrategy[bytes]:
-    """Returns damaged files of the commands."""
+def tune_command(folder: Path) -> Command:
+    """Returns a finished search of settings, which is resumed."""
+    for name, content in {"pairs.tsv": PAIRS * 20, "valid.tsv": PAIRS}.items():
+        (folder / name).write_bytes(content)
+    arguments = (
+        "tune search --minutes 27 --trials 2 --pairs pairs.tsv --valid-pairs valid.tsv "
+        "--preset transformer-tiny --search training.learning_rate=1e-3,1e-2"
+    )
+    with without_slow_parts():
+        code, printed = run(folder, arguments.split())
+    assert code == 0, printed
+    paths = [path for path in folder.rglob("*") if path.is_file()]
+    files = {str(path.relative_to(folder)): path.read_bytes() for path in paths}
+    return Command(arguments, files, ("search/tuning.json",))
+
+
+def command_files(commands: Mapping[str, Command]) -> st.SearchStrategy[bytes]:
+    """Returns damaged files of commands."""
     keys = [key for key, _ in walk_fields() if not key.startswith(NEVER)]
     others = [
-        st.tuples(st.just(f"{name}\n{file}\n".encode()), _damaged(file, content, keys))
-        for name, command in COMMANDS.items()
-        for file, content in command.files.items()
+        st.tuples(st.just(f"{name}\n{file}\n".encode()), _damaged(file, command.files[file], keys))
+        for name, command in commands.items()
+        for file in command.damaged or command.files
     ]
     return st.one_of(others).map(b"".join)
 
 
 def _damaged(file: str, content: bytes, keys: list[str]) -> st.SearchStrategy[bytes]:
+    if file.endswith(".json"):
+        return json_files(json.loads(content))
     damaged = damaged_bytes(content)
     return st.one_of(settings_files(keys), damaged) if file.endswith(".toml") else damaged
 
 
-def check_commands(folder: Path) -> Callable[[bytes], None]:
+def check_commands(commands: Mapping[str, Command], folder: Path) -> Callable[[bytes], None]:
     """Returns a function that runs the command of an input in a folder."""
 
     def check(content: bytes) -> None:
         name, file, rest = content.split(b"\n", 2)
-        arguments, files = COMMANDS[name.decode()]
+        arguments, files, _ = commands[name.decode()]
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
         for other, undamaged in files.items():
+            (folder / other).parent.mkdir(parents=True, exist_ok=True)
             (folder / other).write_bytes(undamaged)
         (folder / file.decode()).write_bytes(rest)
-        with built_once():
+        with without_slow_parts():
             code, printed = run(folder, arguments.split())
         assert code in CODES, (code, printed[-500:])
         if code:
@@ -131,7 +157,11 @@ def _parsers() -> Any:
 
 
 @contextlib.contextmanager
-def built_once() -> Iterator[None]:
-    """Lets the program keep its parsers, which it would build for each command line."""
-    with mock.patch.object(program, "app", _parsers()):
+def without_slow_parts() -> Iterator[None]:
+    """Keeps the parsers of the program, and replaces trainings by one whose result is known."""
+    options = dict(Tuning.__init__.__kwdefaults__ or {}, train=KnownTraining(distance))
+    with (
+        mock.patch.object(Tuning.__init__, "__kwdefaults__", options),
+        mock.patch.object(program, "app", _parsers()),
+    ):
         yield

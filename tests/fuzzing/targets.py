@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import hypothesis.strategies as st
 import numpy as np
-from fuzzing.command_target import NEVER, check_commands, command_files
+from fuzzing.command_target import COMMANDS, NEVER, check_commands, command_files, tune_command
 from fuzzing.fuzz import NAMES
 from fuzzing.mutations import (
     damaged_bytes,
@@ -198,7 +198,9 @@ def http_requests(folder: Path) -> Target:
 
 def commands(folder: Path) -> Target:
     """The content begins with the name of a command, and of a file that the command reads."""
-    return Target(command_files(), check_commands(folder / "files"))
+    (folder / "search").mkdir()
+    all_commands = COMMANDS | {"tune": tune_command(folder / "search")}
+    return Target(command_files(all_commands), check_commands(all_commands, folder / "files"))
 
 
 TARGETS: dict[str, Callable[[Path], Target]] = {name: globals()[name] for name in NAMES}
