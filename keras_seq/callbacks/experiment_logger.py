@@ -48,11 +48,17 @@ class ExperimentLogger(LossCallback):
         super().__init__()
         check_positive_integers(every=every)
         self.every = every
+        self._has_begun = False
+        self._early: dict[str, float] = {}
 
     def on_train_begin(self, logs: Any = None) -> None:
         super().on_train_begin(logs)
         self.step = int(keras.ops.convert_to_numpy(self.model.optimizer.iterations))
         self.start()
+        self._has_begun = True
+        if self._early:
+            self.write(self._early)
+            self._early = {}
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         super().on_train_batch_end(batch, logs)
@@ -67,7 +73,10 @@ class ExperimentLogger(LossCallback):
 
     def on_test_end(self, logs: Any = None) -> None:
         values = {f"validation/{name}": float(value) for name, value in (logs or {}).items()}
-        if values:
+        if not self._has_begun:
+            # A resumed training may validate its checkpoint before it trains.
+            self._early = values
+        elif values:
             self.write(values)
 
     def on_train_end(self, logs: Any = None) -> None:

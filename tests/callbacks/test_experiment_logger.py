@@ -135,6 +135,22 @@ def test_full_disk_keeps_the_table_and_is_reported_with_its_name(tmp_path):
         assert path.read_bytes() == content
 
 
+def test_validation_before_a_resumed_training_has_the_step_of_the_checkpoint(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_bytes(b"step,name,value\r\n5,loss,2.5\r\n8,los")
+    model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
+    model.compile(keras.optimizers.SGD(0.1), "mse")
+    model.optimizer.iterations.assign(7)
+    logger = TableLogger(path, every=1)
+    data = np.ones((2, 1)), np.ones((2, 1))
+    logger.on_test_end({"loss": 1.5})
+    model.fit(*data, batch_size=2, verbose=0, callbacks=[logger])
+    assert [row[:2] for row in table_of(path)] == [
+        *((5, "loss"), (7, "validation/loss")),
+        *((8, "training/learning_rate"), (8, "training/loss")),
+    ]
+
+
 def test_mlflow_has_parameters_and_curves_and_is_continued(tmp_path, monkeypatch):
     mlflow = pytest.importorskip("mlflow")
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
