@@ -22,10 +22,14 @@ def emit(lines: Iterable[str]) -> None:
 
     If the reader closes the pipe, as in `| head -1`, the command exits with 0.
     """
+    from keras_seq.storage import named_errors
+
     try:
         for line in lines:
-            sys.stdout.buffer.write(line.encode("utf-8", "replace") + b"\n")
-        sys.stdout.buffer.flush()
+            with named_errors("standard output"):
+                sys.stdout.buffer.write(line.encode("utf-8", "replace") + b"\n")
+        with named_errors("standard output"):
+            sys.stdout.buffer.flush()
     except BrokenPipeError:
         # Redirect stdout, because the flush at the exit of Python would raise another error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

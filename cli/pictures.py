@@ -79,22 +79,27 @@ class AttentionPictures:
             )
 
     def _print(self, images: Sequence[tuple[int, str, str, Any]]) -> None:
+        from keras_seq.storage import named_errors
+
+        if self._path is None:
+            self._print_to(sys.stderr, images)
+            return
+        with (
+            named_errors(self._path),
+            open(self._path, "a", encoding="utf-8", newline="\n", errors="replace") as stream,
+        ):
+            self._print_to(stream, images)
+
+    def _print_to(self, stream: Any, images: Sequence[tuple[int, str, str, Any]]) -> None:
         from rich.console import Console
 
         from keras_seq_cli.attention_map import print_map
 
         explain = self._explain()
-        stream: Any = sys.stderr
-        if self._path is not None:
-            stream = open(self._path, "a", encoding="utf-8", newline="\n", errors="replace")
-        try:
-            console = Console(file=stream, highlight=False, markup=False)
-            for number, source, text, attention in images:
-                title = f"{number}: {source}  ->  {text}"
-                print_map(console, title, *explain.pieces(attention), attention.weights.tolist())
-        finally:
-            if self._path is not None:
-                stream.close()
+        console = Console(file=stream, highlight=False, markup=False)
+        for number, source, text, attention in images:
+            title = f"{number}: {source}  ->  {text}"
+            print_map(console, title, *explain.pieces(attention), attention.weights.tolist())
 
     def _write_page(self, path: str) -> None:
         from keras_seq.analysis.search_pages import AttendedLine, attention_page

@@ -280,11 +280,21 @@ def _open_output(output: str | None) -> Iterator[Callable[[Iterator[str]], None]
     if output is None:
         yield emit
         return
-    open_file: Any = gzip.open if output.endswith(".gz") else open
-    with open_file(output, "wt", encoding="utf-8", newline="\n", errors="replace") as stream:
+    from keras_seq.storage import named_errors
 
-        def write(lines: Iterator[str]) -> None:
-            stream.writelines(f"{line}\n" for line in lines)
+    open_file: Any = gzip.open if output.endswith(".gz") else open
+    with named_errors(output):
+        stream = open_file(output, "wt", encoding="utf-8", newline="\n", errors="replace")
+
+    def write(lines: Iterator[str]) -> None:
+        # Errors of the translation do not concern the file.
+        finished = [f"{line}\n" for line in lines]
+        with named_errors(output):
+            stream.writelines(finished)
             stream.flush()
 
+    try:
         yield write
+    finally:
+        with named_errors(output):
+            stream.close()

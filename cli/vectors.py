@@ -186,8 +186,7 @@ def plot(
     if ending == ".png":
         save_map_image(output, word_vectors.name, words, points)
     else:
-        page = make_page("vectors", map_page(word_vectors, words, points))
-        Path(output).write_text(page, encoding="utf-8", newline="\n")
+        make_page("vectors", map_page(word_vectors, words, points)).save(output)
     notice(f"{output} written")
 
 

@@ -87,7 +87,7 @@ ARROWS: dict[str, tuple[set[str], set[str]]] = {
     # Settings and commands import this before Keras is imported.
     "search.options": (set(), set()),
     # MLflow and Weights & Biases are optional.
-    "callbacks": ({"backend", "storage"}, {"keras", "mlflow", "numpy", "wandb"}),
+    "callbacks": ({"backend", "storage", "text"}, {"keras", "mlflow", "numpy", "wandb"}),
     # The package of the Hugging Face Hub is optional.
     "run": (
         {"plugins", "settings", "storage", "storage.checkpoints", "text"},

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from keras_seq.storage import named_errors
+
 
 def can_save_images() -> bool:
     """Returns True if matplotlib is installed, without importing it."""
@@ -48,4 +50,5 @@ def save_attention_image(
         axes.tick_params(which="both", length=0)
         axes.set_xlabel(title, loc="left", wrap=True)
         figure.colorbar(image, ax=axes, shrink=0.6)
-        figure.savefig(path, format="png", dpi=120)
+        with named_errors(path):
+            figure.savefig(path, format="png", dpi=120)

@@ -4,19 +4,32 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import io
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import keras
 
 from keras_seq.callbacks.counting_callback import LossCallback, check_positive_integers
+from keras_seq.storage import (
+    atomic_file,
+    check_regular,
+    named_errors,
+    open_regular,
+    open_to_append,
+)
+from keras_seq.storage.limits import MAX_ROW_BYTES
+from keras_seq.text import InputError
 
 # MLflow refuses more parameters in one request.
 _PARAMETERS_AT_ONCE = 100
 # The tag by which a run of MLflow is found again.
 _TAG = "keras_seq.key"
+# Python refuses to convert thousands of digits.
+_STEP_DIGITS = 18
+_ADVICE = "mend or remove the file"
 
 
 class ExperimentLogger(LossCallback):
@@ -35,11 +48,17 @@ class ExperimentLogger(LossCallback):
         super().__init__()
         check_positive_integers(every=every)
         self.every = every
+        self._has_begun = False
+        self._early: dict[str, float] = {}
 
     def on_train_begin(self, logs: Any = None) -> None:
         super().on_train_begin(logs)
         self.step = int(keras.ops.convert_to_numpy(self.model.optimizer.iterations))
         self.start()
+        self._has_begun = True
+        if self._early:
+            self.write(self._early)
+            self._early = {}
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         super().on_train_batch_end(batch, logs)
@@ -54,7 +73,10 @@ class ExperimentLogger(LossCallback):
 
     def on_test_end(self, logs: Any = None) -> None:
         values = {f"validation/{name}": float(value) for name, value in (logs or {}).items()}
-        if values:
+        if not self._has_begun:
+            # A resumed training may validate its checkpoint before it trains.
+            self._early = values
+        elif values:
             self.write(values)
 
     def on_train_end(self, logs: Any = None) -> None:
@@ -76,10 +98,10 @@ class TableLogger(ExperimentLogger):
     """Appends the course of a training to a CSV file with the columns step, name and value.
 
     Lines of later updates, from a training that was interrupted after them, are removed when the
-    training resumes.
+    training resumes. The training then ends with InputError if a line of the file is damaged.
 
     Args:
-        path: The file.
+        path: The file; not a link, a pipe or a device.
         every: Positive integer, updates between two points of a curve.
 
     Example:
@@ -94,16 +116,47 @@ class TableLogger(ExperimentLogger):
         self.path = Path(path)
 
     def start(self) -> None:
-        rows = []
-        if self.path.exists():
-            with open(self.path, newline="", encoding="utf-8") as file:
-                rows = [row for row in list(csv.reader(file))[1:] if int(row[0]) <= self.step]
-        with open(self.path, "w", newline="", encoding="utf-8") as file:
-            csv.writer(file).writerows([["step", "name", "value"], *rows])
+        earlier = _rows(self.path) if check_regular(self.path).exists() else ()
+        with named_errors(self.path), atomic_file(self.path) as file:
+            file.write(_as_csv(["step", "name", "value"]))
+            file.writelines(line for step, line in earlier if step <= self.step)
 
     def write(self, values: Mapping[str, float]) -> None:
-        with open(self.path, "a", newline="", encoding="utf-8") as file:
-            csv.writer(file).writerows([self.step, *item] for item in values.items())
+        lines = b"".join(_as_csv([self.step, *item]) for item in values.items())
+        with named_errors(self.path), open_to_append(self.path) as file:
+            file.write(lines)
+
+
+def _rows(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Yields the step and the text of each line after the first.
+
+    A last line without a line feed is left out, because a full disk cut it off. Raises InputError
+    if a line is too long or does not begin with a step.
+    """
+    with open_regular(path) as file:
+        lines = iter(lambda: file.readline(MAX_ROW_BYTES), b"")
+        for number, line in enumerate(lines, 1):
+            if not line.endswith(b"\n"):
+                if len(line) == MAX_ROW_BYTES:
+                    raise InputError(
+                        f"{path}: line {number:,} has more than {MAX_ROW_BYTES:,} bytes; {_ADVICE}"
+                    )
+                return
+            if number == 1:
+                continue
+            step = line.split(b",")[0].strip()
+            if not step.isdigit() or len(step) > _STEP_DIGITS:
+                raise InputError(
+                    f"{path}: line {number:,} begins with {step[:40].decode(errors='replace')!r}, "
+                    f"expected the number of an update; {_ADVICE}"
+                )
+            yield int(step), line
+
+
+def _as_csv(values: Sequence[Any]) -> bytes:
+    line = io.StringIO()
+    csv.writer(line).writerow(values)
+    return line.getvalue().encode()
 
 
 class MLflowLogger(ExperimentLogger):

@@ -51,19 +51,24 @@ def lock_directory(path: str | os.PathLike[str]) -> DirectoryLock:
     return DirectoryLock(path)
 
 
-def refuse_newer(path: Path, what: str, number: Any, known: int) -> None:
-    """Raises InputError if a file of the format `number` was written by a newer keras-seq."""
-    if isinstance(number, int) and number > known:
-        raise InputError(
-            f"{path}: format {str(number)[:20]} of {what}, expected {known}: upgrade keras-seq: "
-            "python -m pip install --upgrade keras-seq"
-        )
+def check_format(path: Path, what: str, number: Any, known: int) -> None:
+    """Raises InputError unless the format of a file is an integer from 1 to `known`."""
+    # True is an integer, too.
+    is_integer = type(number) is int
+    if is_integer and 1 <= number <= known:
+        return
+    if is_integer and number > known:
+        shown = str(number)[:20]
+        advice = "upgrade keras-seq: python -m pip install --upgrade keras-seq"
+    else:
+        shown, advice = repr(number)[:20], "the file is damaged: copy it again, or use --overwrite"
+    raise InputError(f"{path}: format {shown} of {what}, expected {known}: {advice}")
 
 
 def check_mark(path: Path, settings: str) -> None:
-    """Raises InputError if the first line of `settings`, read from `path`, has a newer format."""
+    """Raises InputError if the first line of `settings`, read from `path`, has another format."""
     if found := ANY_MARK.match(settings):
-        refuse_newer(path, "a run directory", int(found[1]), _FORMAT)
+        check_format(path, "a run directory", int(found[1]), _FORMAT)
 
 
 def check_run_files(path: Path) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from keras_seq.run.layout import refuse_newer
+from keras_seq.run.layout import check_format
 from keras_seq.run.stored_values import read_optional_json
 from keras_seq.run.vocabularies import V, Vocabulary, read_vocabularies, write_vocabularies
 from keras_seq.settings import Settings
@@ -151,11 +151,12 @@ class PreparedData:
     def read_preparation(self) -> dict[str, Any] | None:
         """Returns the record of the preparation; None if the preparation did not finish.
 
-        Raises InputError if it cannot be read, or a newer keras-seq wrote it.
+        Raises InputError if it cannot be read, or has an unknown format.
         """
         path = self.preparation_file(self.path)
         record = read_optional_json(path, MAX_INDEX_BYTES)
-        refuse_newer(path, "prepared text", (record or {}).get("format"), PREPARED_FORMAT)
+        if record is not None:
+            check_format(path, "prepared text", record.get("format"), PREPARED_FORMAT)
         return record
 
     @staticmethod

@@ -38,8 +38,9 @@ def export_keras(
 
     def write(path: Path) -> None:
         model.save(path)
-        # Keras ignores additional entries in the archive.
-        with zipfile.ZipFile(path, "a") as archive:
+        # `ZipFile` would replace an archive that it cannot open by a name. Keras ignores additional
+        # entries.
+        with path.open("r+b") as stream, zipfile.ZipFile(stream, "a") as archive:
             archive.writestr(RECORD_NAME, checkpoint_record([run]))
 
     return publish_directory(destination, write)

@@ -79,7 +79,8 @@ def export_litert(
         for kind in ("float32", "int8")[: 1 + (quantization == "int8")]:
             content = convert_to_litert(graph, subject.model.variables, kind)
             path.write_bytes(content)
-            with zipfile.ZipFile(path, "a") as archive:
+            # `ZipFile` would replace a file that it cannot open by a name.
+            with path.open("r+b") as stream, zipfile.ZipFile(stream, "a") as archive:
                 for name, file in subject.files(parts, batch_size=1).items():
                     archive.writestr(name, file)
             if subject.inputs:

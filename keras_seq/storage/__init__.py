@@ -17,6 +17,7 @@ from keras_seq.storage.atomic import (
 from keras_seq.storage.copying import copy_tree
 from keras_seq.storage.lines import atomic_lines
 from keras_seq.storage.lock import LOCK, DirectoryLock
+from keras_seq.storage.named_errors import named_errors
 from keras_seq.storage.reading import (
     check_regular,
     check_tree,
@@ -42,6 +43,7 @@ __all__ = [
     "copy_tree",
     "hash_file",
     "make_directory",
+    "named_errors",
     "open_regular",
     "open_to_append",
     "read_file",

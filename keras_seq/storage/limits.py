@@ -11,6 +11,8 @@ MAX_RECORD_BYTES = 1 << 20
 MAX_INDEX_BYTES = 16 << 20
 # A vocabulary, or the settings of a pretrained model.
 MAX_VOCABULARY_BYTES = 64 << 20
+# A line of a table of numbers, such as the log of a training.
+MAX_ROW_BYTES = 64 << 10
 # Files and directories in a directory; a run or an export has far fewer.
 MAX_ENTRIES = 100_000
 # Samples of all channels of a recording: 12 hours of stereo at 48 kHz. They are decoded in blocks.

@@ -148,16 +148,16 @@ def _measure(
             f"{points[-1].pairs:,} training {unit} are too few for a learning curve: an eighth has "
             f"{points[0].pairs:,}, expected at least {_MIN_PAIRS}"
         )
-    results = stored.results or []
+    outcomes = stored.read_results(lambda number, each: Outcome.from_dict(each))
     for index, (point, run) in enumerate(zip(points, runs, strict=True)):
         where = f"{point.share} of the text, {point.pairs:,} {unit}"
-        if index == len(results):
+        if index == len(outcomes):
             notice(where)
             outcome = train_run(run, train, lambda line: notice(f"  {line}"))
-            results.append(outcome.to_dict())
-            stored.save(results)
+            outcomes.append(outcome)
+            stored.save([each.to_dict() for each in outcomes])
             notice(f"{where}: {outcome.summary}")
-        point.outcome = Outcome(**results[index])
+        point.outcome = outcomes[index]
         write_table(path / "curve.tsv", _result(points, unit).table)
     return _result(points, unit)
 

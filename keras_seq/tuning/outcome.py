@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from keras_seq.run import Run
+from keras_seq.run.stored_values import is_count, is_number, is_text
 from keras_seq.settings import METRICS, MONITORS
 
 # "trained": the time was up. "finished": a limit of the run's own ended the training, such as early
@@ -68,6 +69,27 @@ class Outcome:
     def to_dict(self) -> dict[str, Any]:
         """Returns the attributes, for JSON."""
         return asdict(self)
+
+    @classmethod
+    def from_dict(cls, stored: Any) -> Outcome:
+        """Returns the outcome of `to_dict`. Raises ValueError for other values."""
+        try:
+            outcome = cls(**stored)
+        except TypeError:
+            raise ValueError("not an outcome") from None
+        scores = (outcome.value, outcome.loss)
+        if not (
+            outcome.state in get_args(State)
+            and is_number(outcome.minutes)
+            and outcome.minutes >= 0
+            and is_count(outcome.updates)
+            and is_text(outcome.metric)
+            and (outcome.metric in MONITORS if outcome.metric else outcome.value is None)
+            and all(score is None or is_number(score) for score in scores)
+            and is_text(outcome.reason)
+        ):
+            raise ValueError("not an outcome")
+        return outcome
 
 
 def read_outcome(run: Run, state: State, reason: str = "") -> Outcome:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from keras_seq.preparation.record import text_hashes
 from keras_seq.settings import Settings
@@ -13,6 +13,7 @@ from keras_seq.storage import DirectoryLock, make_directory, read_json, reason, 
 from keras_seq.storage.limits import MAX_INDEX_BYTES
 from keras_seq.text import InputError
 
+_Result = TypeVar("_Result")
 _FORMAT = 1
 _MAX_DIFFERENCES = 4
 # Prefix of the names of the hashes of text files.
@@ -62,6 +63,23 @@ class StoredPlan:
         except BaseException:
             self.close()
             raise
+
+    def read_results(self, read: Callable[[int, Any], _Result]) -> list[_Result]:
+        """Returns the stored results.
+
+        `read` returns a result of its number, from 1, and its content; it raises ValueError if the
+        content is damaged. Then InputError is raised.
+        """
+        results = [] if self.results is None else self.results
+        try:
+            if not isinstance(results, list):
+                raise ValueError("not a list")
+            return [read(number, stored) for number, stored in enumerate(results, 1)]
+        except ValueError:
+            raise InputError(
+                f"{self._path}: the results are damaged: copy the file again, or start again with "
+                "--overwrite"
+            ) from None
 
     def save(self, results: Any) -> None:
         """Stores the results."""

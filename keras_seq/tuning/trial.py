@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from keras_seq.run.stored_values import is_number, is_text
 from keras_seq.tuning.outcome import Outcome
 from keras_seq.tuning.search_space import Value
 from keras_seq.tuning.tables import score_cells, score_columns
@@ -65,9 +66,23 @@ class Trial:
         return {"values": self.values, "outcomes": outcomes}
 
     @classmethod
-    def from_dict(cls, number: int, stored: Mapping[str, Any]) -> Trial:
-        """Returns the trial of `to_dict`."""
-        return cls(number, stored["values"], [Outcome(**outcome) for outcome in stored["outcomes"]])
+    def from_dict(cls, number: int, stored: Any, names: Collection[str]) -> Trial:
+        """Returns the trial of `to_dict`. Raises ValueError for other values.
+
+        `names` are the names of the searched settings.
+        """
+        if not isinstance(stored, dict) or stored.keys() != {"values", "outcomes"}:
+            raise ValueError("not a trial")
+        values, outcomes = stored["values"], stored["outcomes"]
+        if not (
+            isinstance(values, dict)
+            and values.keys() == set(names)
+            and all(is_text(value) or is_number(value) for value in values.values())
+            and isinstance(outcomes, list)
+            and outcomes
+        ):
+            raise ValueError("not a trial")
+        return cls(number, values, [Outcome.from_dict(outcome) for outcome in outcomes])
 
 
 def survivors(trials: Sequence[Trial], index: int, count: int) -> list[Trial]:

@@ -160,8 +160,8 @@ class Tuning:
             stored.close()
 
     def _run(self, stored: StoredPlan) -> TuningResult:
-        results = stored.results or []
-        trials = [Trial.from_dict(number, each) for number, each in enumerate(results, 1)]
+        names = [dimension.name for dimension in self.space]
+        trials = stored.read_results(lambda number, each: Trial.from_dict(number, each, names))
         text = SharedText(self.folder / "text", self._notice)
         for index, size in enumerate(self.sizes):
             chosen = survivors(trials, index, size) if index else self._first(trials)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from keras_seq.storage import named_errors
 from keras_seq.text import InputError, Notice, read_lines
 from keras_seq.text.reading import Path
 
@@ -142,7 +143,8 @@ class Corpus:
 
     def _flush(self, buffer: list[int], counts: np.ndarray, different: int) -> np.ndarray:
         array = np.array(buffer, np.int32)
-        self._file.write(array.tobytes())
+        with named_errors(tempfile.gettempdir()):
+            self._file.write(array.tobytes())
         more = np.bincount(array, minlength=different + 1)
         more[: len(counts)] += counts
         return more

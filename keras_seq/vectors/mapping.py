@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from keras_seq.storage import named_errors
 from keras_seq.text import InputError
 from keras_seq.text.reading import Path
 from keras_seq.vectors.word_vectors import WordVectors
@@ -99,7 +100,8 @@ def save_map_image(path: Path, title: str, words: Sequence[str], places: np.ndar
         axes.set_xticks([])
         axes.set_yticks([])
         axes.set_title(title, loc="left")
-        figure.savefig(path, format="png", dpi=120)
+        with named_errors(path):
+            figure.savefig(path, format="png", dpi=120)
 
 
 def require(module: str, package: str) -> None:

@@ -2,6 +2,9 @@
 
 import csv
 import json
+import os
+import re
+import sys
 
 import keras
 import numpy as np
@@ -59,6 +62,93 @@ def test_a_resumed_table_continues_and_loses_later_lines(tmp_path):
     steps = [step for step, name, _ in table_of(path) if name == "training/loss"]
     assert steps == [5, 10, 15, 20]
     assert (15, "training/loss", 9.0) not in table_of(path)
+
+
+def resumed(path, step=10):
+    """Opens a table as a training that resumes after an update does."""
+    logger = TableLogger(path)
+    logger.step = step
+    logger.start()
+    return logger
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (b"x,loss,1\n", "line 2 begins with 'x', expected the number of an update"),
+        (b"\n", "line 2 begins with ''"),
+        (b'"5\n6",loss,1\n', "line 2 begins with '\"5"),
+        (b"\xff\xfe,loss,1\n", "line 2 begins with"),
+        (b"9" * 5000 + b",loss,1\n", "line 2 begins with '9{40}'"),
+        (b"5," + b"x" * 200_000 + b",1\n", "line 2 has more than"),
+    ],
+)
+def test_damaged_table_is_refused_with_its_name_and_stays(tmp_path, line, message):
+    path = tmp_path / "log.csv"
+    content = b"step,name,value\n" + line + b"5,loss,2.0\n"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=f"^{re.escape(str(path))}: {message}") as refused:
+        resumed(path)
+    assert "\n" not in str(refused.value) and len(str(refused.value)) < 400
+    assert path.read_bytes() == content and list(tmp_path.iterdir()) == [path]
+
+
+def test_sparse_table_is_not_read_whole(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_bytes(b"step,name,value\n")
+    os.truncate(path, 20 << 30)
+    with pytest.raises(InputError, match=r"log\.csv: line 2 has more than"):
+        resumed(path)
+
+
+def test_table_that_is_not_a_regular_file_is_refused(tmp_path):
+    path = tmp_path / "log.csv"
+    path.symlink_to("/dev/zero")
+    with pytest.raises(InputError, match=r"log\.csv: a link, expected a regular file"):
+        resumed(path)
+
+
+def test_line_that_a_full_disk_cut_off_is_dropped(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_bytes(b"step,name,value\r\n5,loss,2.5\r\n10,loss,1.2\r\n10,los")
+    resumed(path).write({"loss": 1.0})
+    assert table_of(path) == [(5, "loss", 2.5), (10, "loss", 1.2), (10, "loss", 1.0)]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits the size of files")
+def test_full_disk_keeps_the_table_and_is_reported_with_its_name(tmp_path):
+    import resource
+
+    path = tmp_path / "log.csv"
+    logger = resumed(path)
+    logger.write({"loss": 2.5})
+    content = path.read_bytes()
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    for fails in (lambda: resumed(path), lambda: logger.write({"loss": 1.0})):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (len(content) - 2, before[1]))
+        try:
+            with pytest.raises(OSError) as failed:
+                fails()
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        assert failed.value.filename == str(path)
+        assert path.read_bytes() == content
+
+
+def test_validation_before_a_resumed_training_has_the_step_of_the_checkpoint(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_bytes(b"step,name,value\r\n5,loss,2.5\r\n8,los")
+    model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
+    model.compile(keras.optimizers.SGD(0.1), "mse")
+    model.optimizer.iterations.assign(7)
+    logger = TableLogger(path, every=1)
+    data = np.ones((2, 1)), np.ones((2, 1))
+    logger.on_test_end({"loss": 1.5})
+    model.fit(*data, batch_size=2, verbose=0, callbacks=[logger])
+    assert [row[:2] for row in table_of(path)] == [
+        *((5, "loss"), (7, "validation/loss")),
+        *((8, "training/learning_rate"), (8, "training/loss")),
+    ]
 
 
 def test_mlflow_has_parameters_and_curves_and_is_continued(tmp_path, monkeypatch):

@@ -1,7 +1,9 @@
 """The command line in general: help, version, exit codes and imports."""
 
+import io
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -118,6 +120,17 @@ def test_internal_error_is_reported_in_one_line(keras_seq_command, monkeypatch, 
     assert outcome.error.startswith("internal error: KeyError: ")
     monkeypatch.setenv("KERAS_SEQ_TRACEBACK", "1")
     assert "Traceback (most recent call last)" in keras_seq_command("translate", "r", "a").err
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_full_disk_behind_standard_output_is_reported(keras_seq_command, monkeypatch, tmp_path):
+    path = tmp_path / "lines"
+    path.write_text("a b c d\n")
+    with open("/dev/full", "wb", buffering=0) as full:
+        monkeypatch.setattr("sys.stdout", io.TextIOWrapper(full))
+        outcome = keras_seq_command("score", path, "--reference", path)
+    assert outcome.code == 1
+    assert outcome.error == "standard output: no space left on device"
 
 
 def test_a_tensor_without_room_is_reported_as_out_of_memory(

@@ -5,6 +5,7 @@ import json
 import re
 import shutil
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -232,6 +233,27 @@ def test_lines_left_out_of_a_page_are_counted(command, tiny_run, tmp_path, monke
     outcome = command(tiny_run, "--show-beam", tmp_path / "none.html", stdin=b"\n \n")
     assert outcome.code == 0 and "no line has a translation" in outcome.err
     assert not (tmp_path / "none.html").exists()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("out.txt", ["-o"]),
+        ("out.gz", ["-o"]),
+        ("map.txt", ["--attention", "term", "--attention-file"]),
+        ("page.html", ["--attention", "html", "--attention-file"]),
+        ("image.png", ["--attention", "png", "--attention-file"]),
+        ("beam.html", ["--show-beam"]),
+    ],
+)
+def test_full_disk_is_reported_with_the_name_of_the_file(
+    command, tiny_run, tmp_path, name, options
+):
+    (tmp_path / name).symlink_to("/dev/full")
+    outcome = command(tiny_run, *options, tmp_path / name, stdin=b"5 mai 1999\n")
+    assert outcome.code == 1
+    assert outcome.error == f"{tmp_path / name}: no space left on device"
 
 
 def test_png_files_are_named_by_line_number(command, tiny_run, tmp_path):

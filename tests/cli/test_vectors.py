@@ -2,6 +2,8 @@
 
 import builtins
 import sys
+import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -143,3 +145,27 @@ def test_vectors_help_imports_no_heavy_modules(keras_seq_command, monkeypatch):
     monkeypatch.setattr(builtins, "__import__", light)
     outcome = keras_seq_command("vectors", "train", "--help")
     assert outcome.code == 0 and b"--algorithm" in outcome.out
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("name", ["map.html", "map.png"])
+def test_full_disk_is_reported_with_the_name_of_the_map(tmp_path, file, keras_seq_command, name):
+    pytest.importorskip("sklearn")
+    pytest.importorskip("matplotlib")
+    (tmp_path / name).symlink_to("/dev/full")
+    outcome = keras_seq_command("vectors", "plot", file, "-o", tmp_path / name)
+    assert outcome.code == 1
+    assert outcome.error == f"{tmp_path / name}: no space left on device"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_full_disk_is_reported_with_the_folder_of_the_temporary_file(
+    tmp_path, text, keras_seq_command, monkeypatch
+):
+    def full(**_):
+        return open("/dev/full", "w+b", buffering=0)
+
+    monkeypatch.setattr("tempfile.TemporaryFile", full)
+    outcome = keras_seq_command("vectors", "train", text, "-o", tmp_path / "v.txt")
+    assert outcome.code == 1
+    assert outcome.error == f"{tempfile.gettempdir()}: no space left on device"

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from faults.training_process import command, write_corpus
+from golden_archive import unpack
 
 pytestmark = [
     pytest.mark.process,
@@ -21,8 +22,10 @@ pytestmark = [
 ]
 
 FOLDER = Path(__file__).parent
-# A failure of these is not an error: the directory is made again, and the system flushes later.
-HARMLESS = ("mkdir /run/checkpoints",)
+PAIRS = ("--pairs", "train.tsv", "--valid-pairs", "valid.tsv")
+# A failure of these is not an error: the directory is made again, the system flushes later, and a
+# file system without hard links renames the file instead.
+HARMLESS = ("mkdir /run/checkpoints", "link /model.keras")
 # A command may succeed although a read failed: settings are read more than once, the newest
 # checkpoint is found without its name, a new temporary directory need not be searched for old
 # files, an older checkpoint is read instead, and a training reads its text again if it cannot list
@@ -146,6 +149,31 @@ def test_export_survives_many_failures(
     assert trained.code == 0, trained.error
     rows = sweep(["export", "run", target, "--format", format_], 1, step, errno.ENOSPC, later)
     check(rows, "no space left on device", fewest_calls)
+
+
+@pytest.mark.weekly
+@pytest.mark.parametrize("later", ["once", "later"])
+@pytest.mark.parametrize(
+    ("arguments", "step", "fewest_calls"),
+    [
+        (["translate", "run", "lines.txt", "-o", "out/lines.hyp"], 1, 2),
+        (["translate", "run", "lines.txt", "-o", "out/lines.gz"], 1, 2),
+        (["average", "run", "out/mean", "--last", "1"], 6, 60),
+        (["prepare", "out/text", *PAIRS], 7, 90),
+        (["export", "run", "out/model.keras", "--format", "keras"], 2, 15),
+    ],
+    ids=["translate", "translate to gzip", "average", "prepare", "export to Keras"],
+)
+def test_other_commands_survive_failing_writes(
+    sweep, tmp_path, arguments, step, fewest_calls, later
+):
+    """A run of the archive of old formats saves a training."""
+    unpack("format-1.tar.xz", tmp_path)
+    folder = tmp_path / "files"
+    shutil.move(tmp_path / "transformer", folder / "run")
+    (folder / "out").mkdir()
+    (folder / "lines.txt").write_text("a b c\nf e\n")
+    check(sweep(arguments, 1, step, errno.ENOSPC, later), "no space left on device", fewest_calls)
 
 
 @pytest.mark.weekly

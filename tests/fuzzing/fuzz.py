@@ -25,6 +25,7 @@ from contextlib import nullcontext
 from pathlib import Path
 
 TESTS = Path(__file__).resolve().parents[1]
+# Each is a function of `targets`, which imports what Atheris must instrument.
 NAMES = (
     "settings",
     "tensor_files",
@@ -34,6 +35,7 @@ NAMES = (
     "text_files",
     "saved_models",
     "http_requests",
+    "commands",
 )
 # The longest input that a file is drawn from.
 _INPUT_BYTES = 4096
@@ -113,7 +115,7 @@ def fuzz_target(name: str, seconds: float, folder: Path) -> None:
     if is_guided:
         import atheris
 
-        context = atheris.instrument_imports(include=["keras_seq"])
+        context = atheris.instrument_imports(include=["keras_seq", "keras_seq_cli"])
     with context:
         from fuzzing.targets import TARGETS
     import hypothesis

@@ -15,6 +15,8 @@ from typing import NamedTuple
 
 import hypothesis.strategies as st
 import numpy as np
+from fuzzing.command_target import COMMANDS, NEVER, check_commands, command_files, tune_command
+from fuzzing.fuzz import NAMES
 from fuzzing.mutations import (
     damaged_bytes,
     damaged_json,
@@ -45,8 +47,6 @@ from keras_seq.text import (
 )
 
 LINES = ["a dog runs", "ein Hund rennt", "two cats", "zwei Katzen", "½ é 漢 😀"] * 3
-# Without plugins, whose settings name modules to import, and presets to download.
-NEVER = ("plugins", "training.from_hub")
 
 
 class Target(NamedTuple):
@@ -196,16 +196,11 @@ def http_requests(folder: Path) -> Target:
     return Target(requests(), check_request)
 
 
-TARGETS: dict[str, Callable[[Path], Target]] = {
-    target.__name__: target
-    for target in (
-        settings,
-        tensor_files,
-        run_directories,
-        tokenizers,
-        imported_tokenizers,
-        text_files,
-        saved_models,
-        http_requests,
-    )
-}
+def commands(folder: Path) -> Target:
+    """The content begins with the name of a command, and of a file that the command reads."""
+    (folder / "search").mkdir()
+    all_commands = COMMANDS | {"tune": tune_command(folder / "search")}
+    return Target(command_files(all_commands), check_commands(all_commands, folder / "files"))
+
+
+TARGETS: dict[str, Callable[[Path], Target]] = {name: globals()[name] for name in NAMES}

@@ -14,19 +14,15 @@ from pathlib import Path
 import hypothesis
 import hypothesis.strategies as st
 import pytest
-from fuzzing import http_target, run_target
-from fuzzing.fuzz import NAMES, fuzz_in_process, fuzz_target
+from fuzzing import command_target, http_target, run_target
+from fuzzing.fuzz import fuzz_in_process, fuzz_target
 from fuzzing.targets import TARGETS, Target
 from http_in_process import PATH
 
 FUZZ = Path(__file__).parent / "fuzz.py"
 CORPUS = Path(__file__).parent / "corpus"
 # The targets differ in speed: each takes about two seconds.
-EXAMPLES = {"saved_models": 150, "tokenizers": 200, "run_directories": 100}
-
-
-def test_command_knows_every_target():
-    assert list(TARGETS) == list(NAMES)
+EXAMPLES = {"saved_models": 150, "tokenizers": 200, "run_directories": 100, "commands": 100}
 
 
 @pytest.mark.parametrize("name", TARGETS)
@@ -57,6 +53,44 @@ def test_undamaged_runs_are_read_without_an_error(tmp_path, monkeypatch):
     monkeypatch.setattr(run_target, "refusing", not_refusing)
     for task in ("translate", "classify"):
         run_target.RunFiles(tmp_path / task, task).read()
+
+
+@pytest.mark.parametrize("name", command_target.COMMANDS)
+def test_commands_read_undamaged_files(name, tmp_path):
+    arguments, files, _ = command_target.COMMANDS[name]
+    for file, content in files.items():
+        (tmp_path / file).write_bytes(content)
+    code, printed = command_target.run(tmp_path, arguments.split())
+    # A training has no text, which is found after its settings are read.
+    assert code == (2 if name == "train" else 0), printed
+    assert "no text to train on" in printed or name != "train"
+
+
+def test_damaged_results_of_a_search_are_refused(tmp_path):
+    command = command_target.tune_command(tmp_path)
+    path = tmp_path / "search" / "tuning.json"
+    stored = json.loads(path.read_text())
+    rate = {"training.learning_rate": "1e-3"}
+    expected = "keras-seq: search/tuning.json: the results are damaged: copy the file again, or "
+    for results in (
+        *(5, "x", [5], [{"values": rate}], [{"values": rate, "outcomes": []}]),
+        [{"values": 5, "outcomes": [{"state": "trained", "minutes": 1.0, "updates": 1}]}],
+        [{"values": rate, "outcomes": [{"metric": ["x"]}]}],
+    ):
+        path.write_text(json.dumps(stored | {"results": results}))
+        with command_target.without_slow_parts():
+            code, printed = command_target.run(tmp_path, command.arguments.split())
+        assert code == 2 and expected in printed, results
+
+
+def test_internal_error_of_a_command_is_a_finding(tmp_path, monkeypatch):
+    def broken(*_, **__):
+        raise KeyError("defect")
+
+    monkeypatch.setattr("keras_seq.vectors.WordVectors.load", broken)
+    check = command_target.check_commands(command_target.COMMANDS, tmp_path / "files")
+    with pytest.raises(AssertionError, match="internal error: KeyError"):
+        check(b"nearest\nvectors.txt\n" + command_target.VECTORS)
 
 
 def test_valid_requests_are_answered():

@@ -1,4 +1,4 @@
-"""Runs and prepared text of a newer keras-seq are refused in one line; others are read."""
+"""Runs and prepared text of an unknown format are refused in one line."""
 
 import json
 
@@ -64,11 +64,22 @@ def test_prepared_text_of_a_newer_format_is_refused(run, reopened, number):
     )
 
 
-@pytest.mark.parametrize("number", [1, 0, -5, "2", None, 1.5, [2]])
-def test_other_records_are_read(run, reopened, number):
+def test_record_of_the_present_format_is_read(run, reopened):
+    (run.path / "data").mkdir()
+    run.write_preparation({"format": 1})
+    assert reopened().read_preparation() == {"format": 1}
+
+
+@pytest.mark.parametrize("number", [0, "2", None, 1.0, True, "\n" * 1000])
+def test_record_without_the_number_of_a_format_is_refused(run, reopened, number):
     (run.path / "data").mkdir()
     run.write_preparation({"format": number})
-    assert reopened().read_preparation() == {"format": number}
+    with pytest.raises(InputError) as refused:
+        reopened().read_preparation()
+    assert str(refused.value) == (
+        f"{run.path / 'data' / 'prepared.json'}: format {number!r:.20} of prepared text, expected "
+        "1: the file is damaged: copy it again, or use --overwrite"
+    )
 
 
 def test_run_without_prepared_text_has_no_record(run):

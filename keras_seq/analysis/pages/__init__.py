@@ -10,6 +10,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from keras_seq.storage import named_errors
+
 # What a template contains in place of a file that templates share.
 _PARTS = {
     "/*base*/": "base.css",
@@ -26,7 +28,8 @@ class Page(str):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the page to a file."""
         # Replace lone surrogates, because an error here would lose the result of a long search.
-        Path(path).write_text(self, encoding="utf-8", errors="replace", newline="\n")
+        with named_errors(path):
+            Path(path).write_text(self, encoding="utf-8", errors="replace", newline="\n")
 
     def _repr_html_(self) -> str:
         # A frame of its own keeps the style and the script of the page apart from the notebook's.
