@@ -137,7 +137,7 @@ def reject_options(
     for name in (*search, *outputs.changed(), *present):
         if name in _OUTPUTS or name in allowed:
             continue
-        is_fixed = name in search or name in ("ensemble", "which")
+        is_fixed = name in {*search, "ensemble", "which"} - {*RERANK_OPTIONS}
         raise typer.BadParameter(
             "is fixed in an export: export again with this option, or translate with the run"
             if is_fixed

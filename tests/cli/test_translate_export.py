@@ -153,6 +153,7 @@ def test_blank_lines_need_no_tensorflow(by_export):
             "'--alignment': an export cannot do this: translate with the run",
         ),
         (["--attention", "term"], "'--attention': an export cannot do this"),
+        (["--rerank", "chrf"], "'--rerank': an export cannot do this: translate with the run"),
         (["--replace-unknown"], "'--replace-unknown': an export cannot do this"),
         (["--show-beam", "x.html"], "'--show-beam': an export cannot do this"),
         (["--prefixes", "x"], "'--prefixes': an export cannot do this"),
