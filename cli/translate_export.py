@@ -16,7 +16,7 @@ from keras_seq_cli.search_options import RERANK_OPTIONS
 
 # Search settings that can be replaced.
 SAVED_MODEL_OPTIONS = frozenset({"batch_size"})
-# Two are text, of which an ONNX export has the ids, and only a run reranks.
+# An ONNX export has the forbidden texts and the prefix as ids, and only a run reranks.
 ONNX_OPTIONS = frozenset(SEARCH_OPTIONS) - {"forbidden", "prefix", *RERANK_OPTIONS}
 # Output options of every export.
 _OUTPUTS = {"format", "stream", "progress"}
