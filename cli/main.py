@@ -60,8 +60,8 @@ augment = typer.Typer(
     help="Make training pairs of text in one language, or of other pairs.", no_args_is_help=True
 )
 AUGMENTATIONS = (back_translate, self_train, copy, noise, hallucinate)
-# Commands that build no model of a run.
-WITHOUT_PLUGINS = (score, clean, serve, demo, copy, noise, hallucinate)
+# Commands that build no model of a run and compute no metric of a plugin.
+WITHOUT_PLUGINS = (clean, serve, demo, copy, noise, hallucinate)
 for group, commands in ((app, COMMANDS), (augment, AUGMENTATIONS)):
     for command in commands:
         made = command if command in WITHOUT_PLUGINS else with_plugins(command)

@@ -12,6 +12,7 @@ from keras_seq_cli.output import emit, notice
 from keras_seq_cli.shared_options import Json, LowerCase, Metrics, Tokenize, split_metrics
 
 if TYPE_CHECKING:
+    from keras_seq.evaluation import MetricValue
     from keras_seq.scoring import Comparison, Score
 
 
@@ -48,22 +49,34 @@ def score(
 ) -> None:
     """Score hypotheses by --metric, or by BLEU, chrF and TER with sacreBLEU signatures."""
     from keras_seq.scoring import METRICS, compare, scores_by_name
+    from keras_seq.scoring.comparison import RESAMPLES
     from keras_seq.text import InputError
 
     _check_options(hypothesis, paired=paired, confidence=confidence, samples=samples)
     metrics = split_metrics(metric) or list(METRICS)
+    of_plugins = _metrics_of_plugins(metrics)
+    if of_plugins:
+        _check_metrics_of_plugins(of_plugins[0], reference, paired)
     lines = _read(hypothesis, reference)
     systems = {name: lines[name] for name in hypothesis}
     references = [lines[name] for name in reference]
-    options: dict[str, Any] = {"metrics": metrics, "lowercase": lowercase, "tokenize": tokenize}
-    results: dict[str, Sequence[Score | Comparison]] = {}
+    own = [name for name in metrics if name not in of_plugins]
+    options: dict[str, Any] = {"metrics": own, "lowercase": lowercase, "tokenize": tokenize}
+    results: dict[str, Sequence[Score | Comparison | MetricValue]] = {}
     try:
         if paired:
             results |= compare(systems, references, test=paired, samples=samples, **options)
         else:
             options |= {"confidence": confidence, "samples": samples}
             for name, system in systems.items():
-                results[name] = list(scores_by_name(system, references, **options).values())
+                values: dict[str, Any] = dict(scores_by_name(system, references, **options))
+                if of_plugins:
+                    from keras_seq.evaluation.plugin_values import plugin_values
+
+                    count = (samples or RESAMPLES) if confidence else None
+                    columns = _cased(system, lowercase), _cased(references[0], lowercase)
+                    values |= plugin_values(*columns, of_plugins, count)
+                results[name] = [values[one] for one in metrics]
     except ValueError as error:
         raise InputError(str(error)) from None
     for name in hypothesis[1:] if paired else ():
@@ -71,6 +84,30 @@ def score(
             # All differences are 0, so sacreBLEU reports the smallest possible p value.
             notice(f"{name}: same lines as {hypothesis[0]}, so its p value is meaningless")
     emit(_json_lines(results) if as_json else _text_lines(results))
+
+
+def _metrics_of_plugins(names: Sequence[str]) -> list[str]:
+    """Imports the plugins, and returns the names of their metrics."""
+    from keras_seq.plugins import added, import_plugins_of_environment
+
+    import_plugins_of_environment()
+    return [name for name in names if name in added("metric")]
+
+
+def _check_metrics_of_plugins(name: str, references: list[str], paired: str | None) -> None:
+    """Raises BadParameter for options that a metric of a plugin does not have."""
+    if paired:
+        raise typer.BadParameter(f"not with the metric {name!r} of a plugin", param_hint="--paired")
+    if len(references) > 1:
+        raise typer.BadParameter(
+            f"received {len(references)} files, expected one: the metric {name!r} of a plugin "
+            "compares with one",
+            param_hint="--reference",
+        )
+
+
+def _cased(lines: list[str], lowercase: bool) -> list[str]:
+    return [line.lower() for line in lines] if lowercase else lines
 
 
 def _check_options(
@@ -113,16 +150,26 @@ def _read(hypotheses: list[str], references: list[str]) -> dict[str, list[str]]:
     return lines
 
 
-def _text_lines(results: dict[str, Sequence[Score | Comparison]]) -> Iterator[str]:
+def _text_lines(
+    results: dict[str, Sequence[Score | Comparison | MetricValue]],
+) -> Iterator[str]:
     for name, scores in results.items():
         for score in scores:
             yield score.text if len(results) == 1 else f"{name}\t{score.text}"
 
 
-def _json_lines(results: dict[str, Sequence[Score | Comparison]]) -> Iterator[str]:
+def _json_lines(
+    results: dict[str, Sequence[Score | Comparison | MetricValue]],
+) -> Iterator[str]:
     """Yields one JSON object with the scores of all systems."""
     systems = [
-        {"system": name, "scores": [vars(score) for score in scores]}
+        {"system": name, "scores": [_fields(score) for score in scores]}
         for name, scores in results.items()
     ]
     yield json.dumps({"systems": systems}, ensure_ascii=False, indent=1)
+
+
+def _fields(score: Any) -> dict[str, Any]:
+    # The value of a metric of a plugin has its own form.
+    fields: dict[str, Any] = score.to_dict() if hasattr(score, "to_dict") else vars(score)
+    return fields

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NoReturn
 
 import typer
 
@@ -22,6 +23,8 @@ from keras_seq_cli.shared_options import (
 )
 from keras_seq_cli.signals import exit_on_sigterm
 from keras_seq_cli.translate_export import (
+    ONNX_OPTIONS,
+    SAVED_MODEL_OPTIONS,
     ExportModel,
     OnnxModel,
     find_export,
@@ -79,8 +82,8 @@ def translate(
 
     RUN can also be an ONNX export or a SavedModel made by keras-seq export, or the directory of the
     versions of a SavedModel. An export contains its search settings and starts in less than half
-    the time. Without --trust, a SavedModel with operations that keras-seq never exports is
-    rejected.
+    the time. Search options replace those of an ONNX export. Without --trust, a SavedModel with
+    operations that keras-seq never exports is rejected.
     """
     options = _Options(
         run=run,
@@ -103,12 +106,14 @@ def translate(
         search=search,
     )
     if is_onnx_export(run):
-        _check_export_options(options, "onnx")
-        _translate_with_export(options, OnnxModel(run, search.get("batch_size")))
+        if trust:
+            _refuse_trust("an ONNX export")
+        _check_export_options(options, "onnx", ONNX_OPTIONS)
+        _translate_with_export(options, OnnxModel(run, search))
         return
     version = find_export(run)
     if version is not None:
-        _check_export_options(options, "tensorflow")
+        _check_export_options(options, "tensorflow", SAVED_MODEL_OPTIONS)
         model = ExportModel(version, search.get("batch_size"), trust=trust)
         _translate_with_export(options, model)
     else:
@@ -144,7 +149,17 @@ class _Options:
         return TextJob(self.prefixes, self.scores, self.outputs, self.to)
 
 
-def _check_export_options(options: _Options, engine: str) -> None:
+def _refuse_trust(received: str) -> NoReturn:
+    raise typer.BadParameter(f"expected a SavedModel, received {received}", param_hint="'--trust'")
+
+
+def _check_export_options(options: _Options, engine: str, allowed: Collection[str]) -> None:
+    if options.engine == "onnx" and engine != "onnx":
+        raise typer.BadParameter(
+            "needs an ONNX export, received a SavedModel: omit --engine, or make an ONNX export: "
+            "keras-seq export RUN NEW_DIR --format onnx",
+            param_hint="'--engine'",
+        )
     others = {
         "engine": options.engine not in ("tensorflow", engine),
         "quantize": options.quantize is not None,
@@ -157,7 +172,7 @@ def _check_export_options(options: _Options, engine: str) -> None:
         "runner": options.runner != "local",
         "overwrite": options.overwrite,
     }
-    reject_options(options.outputs, options.search, others)
+    reject_options(options.outputs, options.search, others, allowed)
 
 
 def _translate_with_export(options: _Options, model: Any) -> None:
@@ -169,7 +184,7 @@ def _translate_with_run(options: _Options) -> None:
     from keras_seq.text import with_languages
 
     if options.trust:
-        raise typer.BadParameter("expected a SavedModel, received a run", param_hint="'--trust'")
+        _refuse_trust("a run")
     opened = Run.open(options.run, notice=notice)
     opened.require_task("translate")
     opened.require_weights(options.which)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +11,15 @@ import typer
 
 from keras_seq_cli.output_options import OutputOptions
 from keras_seq_cli.quiet import without_log_lines
+from keras_seq_cli.search_options import OPTIONS as SEARCH_OPTIONS
+from keras_seq_cli.search_options import RERANK_OPTIONS
 
-# Options that are allowed with an export.
-_ALLOWED = {"batch_size", "format", "stream", "progress"}
+# Search settings that can be replaced.
+SAVED_MODEL_OPTIONS = frozenset({"batch_size"})
+# An ONNX export has the forbidden texts and the prefix as ids, and only a run reranks.
+ONNX_OPTIONS = frozenset(SEARCH_OPTIONS) - {"forbidden", "prefix", *RERANK_OPTIONS}
+# Output options of every export.
+_OUTPUTS = {"format", "stream", "progress"}
 
 
 class ExportModel:
@@ -54,23 +60,22 @@ class ExportModel:
 
 
 class OnnxModel:
-    """An ONNX export, which contains the search settings and vocabularies.
+    """An ONNX export, which contains the vocabularies.
 
     Args:
         folder: Directory of the export.
-        batch_size: Lines per batch; None for that of the run.
+        search: Search settings that replace those of the export.
     """
 
     source_tokenizer = None
     target_tokenizer = None
 
-    def __init__(self, folder: str, batch_size: int | None) -> None:
+    def __init__(self, folder: str, search: Mapping[str, Any]) -> None:
         from keras_seq.serving.onnx_translator import OnnxTranslator
 
         self.run = folder
-        options = {} if batch_size is None else {"batch_size": _checked(batch_size)}
         # Loaded now, to report errors before a file is opened; it takes a tenth of a second.
-        self.translator: Any = OnnxTranslator(folder, **options)
+        self.translator: Any = OnnxTranslator(folder, **search)
         self.batch_size, self.n_best = self.translator.batch_size, self.translator.n_best
         self.languages = self.translator.languages
 
@@ -115,7 +120,10 @@ def find_export(path: str) -> Path | None:
 
 
 def reject_options(
-    outputs: OutputOptions, search: Mapping[str, Any], others: Mapping[str, bool]
+    outputs: OutputOptions,
+    search: Mapping[str, Any],
+    others: Mapping[str, bool],
+    allowed: Collection[str],
 ) -> None:
     """Raises BadParameter for options that an export does not support.
 
@@ -123,12 +131,13 @@ def reject_options(
         outputs: The output options.
         search: The search options on the command line.
         others: Maps the name of each other option to True if the option is present.
+        allowed: Names of the search options that the export supports.
     """
     present = (name for name, is_present in others.items() if is_present)
     for name in (*search, *outputs.changed(), *present):
-        if name in _ALLOWED:
+        if name in _OUTPUTS or name in allowed:
             continue
-        is_fixed = name in search or name in ("ensemble", "which")
+        is_fixed = name in {*search, "ensemble", "which"} - {*RERANK_OPTIONS}
         raise typer.BadParameter(
             "is fixed in an export: export again with this option, or translate with the run"
             if is_fixed

@@ -171,13 +171,11 @@ class _Detector(runtime.Detector):
 
 
 _MODELS: dict[str, type[Model]] = {
-    "translate": _Generator,
-    "vae": _Generator,
-    "language-model": _Generator,
-    "classify": runtime.Classifier,
-    "tag": runtime.Tagger,
-    "speech": _Recognizer,
-    "wake-word": _Detector,
+    "text": _Generator,
+    "label": runtime.Classifier,
+    "tags": runtime.Tagger,
+    "transcript": _Recognizer,
+    "detections": _Detector,
 }
 
 

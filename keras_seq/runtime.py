@@ -37,6 +37,7 @@ import numpy as np
 __all__ = ["Model", "Output", "RuntimeInputError", "load"]
 
 FORMAT = "keras-seq onnx, format 2"
+_FORMAT_NUMBER = re.compile(r"keras-seq onnx, format ([0-9]{1,4})")
 MODEL_FILE = "model.json"
 PAD, UNKNOWN, START, END = range(4)
 # Score of a missing hypothesis: below any real score, and far from the limit of float32.
@@ -97,7 +98,7 @@ def load(folder: str | os.PathLike[str], *, threads: int | None = None, **search
     if threads is not None:
         _check_option("threads", threads, {"type": "integer", "minimum": 1, "maximum": 1024})
     graphs = functools.cache(lambda name: Graph(folder / f"{name}.onnx", threads))
-    return model_of(folder, _MODELS, graphs, search)
+    return model_of(folder, MODELS, graphs, search)
 
 
 def model_of(
@@ -109,12 +110,13 @@ def model_of(
     if not (os.path.exists(path) if isinstance(path, Path) else path.exists()):
         raise RuntimeInputError(f"{folder}: not an export, it has no {MODEL_FILE}")
     stored = _read_json(path)
-    if not isinstance(stored, dict) or stored.get("format") != FORMAT:
-        raise RuntimeInputError(
-            f"{folder}: not an export of this version of keras-seq: export it again"
-        )
-    _require(path, stored, {"task": {"enum": list(kinds)}, "batch_size": _whole(1, 100_000)})
-    kind = kinds[stored["task"]]
+    _require_format(folder, stored)
+    if "answer" not in stored:
+        _require(path, stored, {"task": {"enum": list(_ANSWERS)}})
+        stored["answer"] = _ANSWERS[stored["task"]]
+    fields = {"task": _NAME, "answer": {"enum": list(kinds)}, "batch_size": _whole(1, 100_000)}
+    _require(path, stored, fields)
+    kind = kinds[stored["answer"]]
     if kind is Recognizer and "search" in stored:
         kind = AttentionRecognizer
     _require(path, stored, {name: _FIELDS[name] for name in kind.fields})
@@ -127,6 +129,22 @@ def model_of(
     if "search" in stored:
         _require(path, stored["search"], _SEARCH, "search.")
     return kind(folder, stored, graphs, _checked(search, stored))
+
+
+def _require_format(folder: Path, stored: Any) -> None:
+    received = stored.get("format") if isinstance(stored, dict) else None
+    if received == FORMAT:
+        return
+    found = _FORMAT_NUMBER.fullmatch(received) if isinstance(received, str) else None
+    known = _FORMAT_NUMBER.fullmatch(FORMAT)
+    if found and known and int(found[1]) > int(known[1]):
+        raise RuntimeInputError(
+            f"{folder}: format {int(found[1])} of a newer keras-seq, expected {known[1]}: upgrade "
+            "keras-seq, or use a newer runtime.py"
+        )
+    raise RuntimeInputError(
+        f"{folder}: not an export of this version of keras-seq: export it again"
+    )
 
 
 def _whole(minimum: int, maximum: int) -> dict[str, Any]:
@@ -146,6 +164,7 @@ def _text(minimum: int, maximum: int) -> dict[str, Any]:
 
 
 _LINE = {"type": "string", "pattern": "[^\r\n]*"}
+_NAME = _text(1, 100) | {"pattern": "[^\r\n]*"}
 _IDS = _list(_whole(0, _MAX_VOCABULARY), 100_000)
 # Schemas of the entries of `MODEL_FILE`, in the language of JSON Schema.
 _FIELDS: dict[str, dict[str, Any]] = {
@@ -1483,14 +1502,23 @@ def _padded_characters(
     return characters
 
 
-_MODELS: dict[str, type[Model]] = {
-    "translate": Generator,
-    "vae": Generator,
-    "language-model": Generator,
-    "classify": Classifier,
-    "tag": Tagger,
-    "speech": Recognizer,
-    "wake-word": Detector,
+# The models by the kind of their answers, which `MODEL_FILE` names.
+MODELS: dict[str, type[Model]] = {
+    "text": Generator,
+    "label": Classifier,
+    "tags": Tagger,
+    "transcript": Recognizer,
+    "detections": Detector,
+}
+# The kind of an export that names only its task.
+_ANSWERS = {
+    "translate": "text",
+    "vae": "text",
+    "language-model": "text",
+    "classify": "label",
+    "tag": "tags",
+    "speech": "transcript",
+    "wake-word": "detections",
 }
 
 

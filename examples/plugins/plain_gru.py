@@ -31,14 +31,14 @@ class PlainGRU(keras.Model):
         self.parts = [embed, decoder.cell, score]
 
     def initial_state(self, memory, beam_size, length):
-        """The state of each hypothesis before the first token, `(B, K, U)`."""
+        """The state of each of K hypotheses, `(B, K, U)`; in an export, K is a tensor."""
         return {"beam": {"h": keras.ops.repeat(memory["summary"][:, None], beam_size, 1)}}
 
     def decoder_step(self, inputs, training=None):
         """Logits `(B, K, V)` of the token after `inputs["token"]` `(B, K)`, and the next state."""
         embed, cell, score = self.parts
         before = inputs["state"]["beam"]["h"]
-        units, beam_size = before.shape[-1], inputs["token"].shape[1]
+        units, beam_size = before.shape[-1], keras.ops.shape(inputs["token"])[1]
         flat = (keras.ops.reshape(x, (-1, units)) for x in (embed(inputs["token"]), before))
         hidden, _ = cell(*flat)
         hidden = keras.ops.reshape(hidden, (-1, beam_size, units))

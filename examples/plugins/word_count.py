@@ -12,6 +12,7 @@ from keras import ops
 from keras_seq import register_family, register_task
 from keras_seq.inference.classifier import Classifier
 from keras_seq.serving.label_signatures import label_signatures
+from keras_seq.serving.model_graphs import label_graph
 from keras_seq.settings import ModelSection, a_family, a_number
 from keras_seq.tasks.labels import LabelEvaluation, LabelExporter, LabelTask
 from keras_seq.text import LABELED
@@ -73,6 +74,9 @@ class CountExporter(LabelExporter):
 
     def module(self, model):
         return self._module(model, label_signatures)
+
+    def graph(self, model):
+        return label_graph(model, temperature=1.0)
 
     def describe(self):
         return "`text`: one string a row. For each row `label`, the number of its words."

@@ -40,6 +40,21 @@ def check_new(path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
     _check_writable(path, path)
 
 
+def check_is_run(path: Path) -> None:
+    """Raises InputError if there is no run at a path; names the program that runs an export."""
+    if not path.exists():
+        raise InputError(f"{path}: no such run directory")
+    if not path.is_dir():
+        way = f": use python -m keras_seq.litert {path}" if path.suffix == ".tflite" else ""
+        raise InputError(f"{path}: a file, expected a run directory{way}")
+    file = path / "settings.toml"
+    if not file.exists() and not file.is_symlink():
+        # The files of an ONNX export.
+        is_export = all((path / name).is_file() for name in ("model.json", "runtime.py"))
+        way = f": use python {path}/runtime.py" if is_export else ""
+        raise InputError(f"{path}: not a run directory of keras-seq: it has no settings.toml{way}")
+
+
 def _check_writable(directory: Path, path: Path) -> None:
     if not directory.is_dir():
         raise InputError(f"{path}: cannot be created: {directory} is a file")

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from keras_seq.plugins import plugin_of
-from keras_seq.run.checks import check_new
+from keras_seq.run.checks import check_is_run, check_new
 from keras_seq.run.hub_address import fetch, is_hub_address
 from keras_seq.run.layout import (
     MARK,
@@ -148,13 +148,8 @@ class Run(PreparedData):
         if is_pretrained_name(path):
             path = find_pretrained(path)
         path = fetch(path) if is_hub_address(path) else Path(path)
-        if not path.exists():
-            raise InputError(f"{path}: no such run directory")
-        if not path.is_dir():
-            raise InputError(f"{path}: a file, expected a run directory")
+        check_is_run(path)
         file = path / "settings.toml"
-        if not file.exists() and not file.is_symlink():
-            raise InputError(f"{path}: not a run directory of keras-seq: it has no settings.toml")
         check_run_files(path)
         text = read_file(file, MAX_FILE_BYTES).decode("utf-8", "replace")
         check_mark(file, text)

@@ -56,6 +56,11 @@ def _check_model_of_plugin(model: keras.Model, settings: Settings) -> None:
     missing = [part for part in parts if not hasattr(model, part)]
     if missing and not TASKS[settings.task].has_labels:
         raise InputError(f"{where} lacks {', '.join(missing)}, which the search needs")
+    if settings.search.coverage_penalty and not hasattr(model, "decoder_step_with_attention"):
+        raise InputError(
+            f"search.coverage_penalty: received {settings.search.coverage_penalty:g}, expected 0: "
+            f"{where} has no `decoder_step_with_attention`"
+        )
 
 
 def _check_lstm(settings: Settings) -> None:

@@ -11,6 +11,7 @@ from keras import ops
 from keras_seq import backend
 from keras_seq.backend import call_model, gather
 from keras_seq.search.sources import Source
+from keras_seq.text import InputError
 
 # Shape letters: B batch, S source steps, K hypotheses, C capacity, L steps.
 
@@ -66,13 +67,11 @@ def decode_loop(model: Any, source: Source, search: Search) -> Any:
 
     The first axis of all tensors of the model's memory and states is the batch.
     `model.cached_output_kernel`, if present, is a context in which all steps share one transposed
-    output kernel. Every row must be done after `source.limits.steps` steps.
+    output kernel. Every row must be done after `source.limits.steps` steps. Raises InputError if
+    the search reads attention that the model does not return.
     """
-    if search.needs_attention and not hasattr(model, "decoder_step_with_attention"):
-        raise ValueError(
-            "A coverage penalty needs attention to the source, received a "
-            f"{type(model).__name__}, which has no `decoder_step_with_attention`."
-        )
+    if search.needs_attention:
+        require_attention(model)
     decode = model.decoder_step_with_attention if search.needs_attention else model.decoder_step
     limit, memory = source.limits.steps, source.memory
     is_static = source.has_static_shape
@@ -107,6 +106,15 @@ def decode_loop(model: Any, source: Source, search: Search) -> Any:
 
     with getattr(model, "cached_output_kernel", contextlib.nullcontext)():
         return _decode_in_rounds(model, source, state, rows, advance, search.results)
+
+
+def require_attention(model: Any) -> None:
+    """Raises InputError if a coverage penalty cannot be computed with this model."""
+    if not hasattr(model, "decoder_step_with_attention"):
+        raise InputError(
+            "coverage_penalty: it needs attention to the source, but a "
+            f"{type(model).__name__} has no `decoder_step_with_attention`: set it to 0"
+        )
 
 
 def _decode_in_rounds(

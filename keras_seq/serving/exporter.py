@@ -1,13 +1,29 @@
-"""Interface of a task's SavedModel export."""
+"""The parts of an export that depend on the task."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+from keras_seq.settings import TASKS, Settings
+from keras_seq.text import InputError
+
 if TYPE_CHECKING:
+    from keras_seq.run import Run
     from keras_seq.serving.model_graphs import GraphParts
     from keras_seq.serving.signature_module import SignatureModule
+
+
+def make_exporter(run: Run, settings: Settings) -> Exporter:
+    """Returns the exporter of a run's task; raises InputError if the task has none."""
+    try:
+        exporter: Exporter = TASKS[settings.task].exporter(run, settings)
+    except NotImplementedError:
+        raise InputError(
+            f"{run.path}: the task {settings.task!r} has no export: its class lacks a method "
+            "`exporter`"
+        ) from None
+    return exporter
 
 
 class Exporter(Protocol):

@@ -72,8 +72,9 @@ def export_litert(
         search=search,
         max_input=max_input,
     )
-    parts = subject.exporter.litert(subject.model, subject.exporter.longest_input(max_input))
+    parts = subject.parts("litert", subject.exporter.longest_input(max_input))
     ((_, graph),) = parts.graphs
+    subject.require_answer(graph)
 
     def write(path: Path) -> None:
         for kind in ("float32", "int8")[: 1 + (quantization == "int8")]:
@@ -81,7 +82,7 @@ def export_litert(
             path.write_bytes(content)
             # `ZipFile` would replace a file that it cannot open by a name.
             with path.open("r+b") as stream, zipfile.ZipFile(stream, "a") as archive:
-                for name, file in subject.files(parts, batch_size=1).items():
+                for name, file in subject.files(parts, answer=graph.answer, batch_size=1).items():
                     archive.writestr(name, file)
             if subject.inputs:
                 outputs = litert.load(path)(subject.inputs)

@@ -101,5 +101,6 @@ def export_model(
         batch_size=settings.search.batch_size,
         ids_only=ids_only,
         verify=len(lines),
+        proof="texts come out as the model translates them",
         report=notice or (lambda line: None),
     )

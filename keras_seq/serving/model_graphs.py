@@ -12,6 +12,7 @@ from keras_seq.backend import call_model
 from keras_seq.inference.recognizer import audio_lengths
 from keras_seq.models.inputs import label_inputs
 from keras_seq.scoring.entities import OUTSIDE
+from keras_seq.search.decode_loop import require_attention
 from keras_seq.text import EOS_ID, Labels, Tokenizer
 
 # Shape letters: B batch, S source steps, K beam, L target steps, V vocabulary, N labels or n-best,
@@ -30,11 +31,13 @@ class ModelGraph(NamedTuple):
     """A function from tensors by name to a dict of tensors, and its inputs by name.
 
     The inputs are shapes with dtypes. An output that takes the place of an input has its name after
-    `new_`, because the names in a graph are unique.
+    `new_`, because the names in a graph are unique. `answer` is what `keras_seq.runtime` makes of
+    the outputs, a name of `keras_seq.runtime.MODELS`; with an empty name it cannot run the graph.
     """
 
     function: Callable[..., dict[str, Any]]
     inputs: Mapping[str, Input]
+    answer: str = ""
 
 
 class GraphParts(NamedTuple):
@@ -64,7 +67,13 @@ def search_graphs(
       each `(B, K, count)`; with `attention`, also that of the source `(B, K, S)`. Each hypothesis
       continues from the state of its parent;
     * `grow`: state and `length` -> a state with room for as many more steps, if it needs room.
+
+    B, S and K are unknown when the graphs are made, so the runtime can search with any K. Raises
+    InputError if the model has no step with `attention`.
     """
+    if attention:
+        require_attention(model)
+    answer = "transcript" if sounds else "text"
     parts: dict[str, Any] = {}
 
     def start(beam_size: Any, length: Any, **inputs: Any) -> dict[str, Any]:
@@ -75,7 +84,7 @@ def search_graphs(
 
     source = _SOUNDS if sounds else {"source": _IDS}
     inputs = {"beam_size": _INTEGER, "length": _INTEGER} | source
-    graph = ModelGraph(start, inputs)
+    graph = ModelGraph(start, inputs, answer)
     # Traces the function, because its outputs are the inputs of the other graphs.
     specs = {name: tf.TensorSpec(shape, dtype) for name, (shape, dtype) in inputs.items()}
     tf.function(start, autograph=False).get_concrete_function(**specs)
@@ -105,14 +114,15 @@ def search_graphs(
 
     state_inputs = _specs(_flat("state", state))
     step_inputs = {"token": _IDS, "parents": _IDS, "position": _INTEGER, "count": _INTEGER}
-    yield "step", ModelGraph(step, step_inputs | _specs(_flat("memory", memory)) | state_inputs)
+    step_inputs |= _specs(_flat("memory", memory)) | state_inputs
+    yield "step", ModelGraph(step, step_inputs, answer)
 
     if not _has_fixed_size(model, state_inputs, state):
 
         def grow(length: Any, **tensors: Any) -> dict[str, Any]:
             return _flat("new_state", model.grow_state(_packed("state", state, tensors), length))
 
-        yield "grow", ModelGraph(grow, {"length": _INTEGER} | state_inputs)
+        yield "grow", ModelGraph(grow, {"length": _INTEGER} | state_inputs, answer)
 
 
 def label_graph(model: Any, temperature: float) -> ModelGraph:
@@ -129,7 +139,7 @@ def label_graph(model: Any, temperature: float) -> ModelGraph:
         logits = tf.cast(logits, tf.float32)
         return {"probabilities": tf.nn.softmax(tf.nn.log_softmax(logits) / temperature)}
 
-    return ModelGraph(probabilities, inputs)
+    return ModelGraph(probabilities, inputs, "label")
 
 
 def tag_graph(model: Any, labels: Labels, outside_penalty: float) -> ModelGraph:
@@ -147,7 +157,7 @@ def tag_graph(model: Any, labels: Labels, outside_penalty: float) -> ModelGraph:
         logits = tf.cast(model(arrays, training=False)["logits"], tf.float32)
         return {"tags": model.decode(logits - penalties, arrays["begins"])}
 
-    return ModelGraph(tags, inputs)
+    return ModelGraph(tags, inputs, "tags")
 
 
 def recognition_graph(find: Callable[..., Any]) -> ModelGraph:
@@ -162,7 +172,7 @@ def recognition_graph(find: Callable[..., Any]) -> ModelGraph:
         result = find({"samples": samples, "lengths": lengths})
         return {"labels": result.labels, "counts": result.lengths, "scores": result.scores}
 
-    return ModelGraph(recognize, _SOUNDS)
+    return ModelGraph(recognize, _SOUNDS, "transcript")
 
 
 def generation_graph(find: Callable[..., Any], *, continues: bool = False) -> ModelGraph:
@@ -177,7 +187,7 @@ def generation_graph(find: Callable[..., Any], *, continues: bool = False) -> Mo
         result = find(tf.constant([[EOS_ID]]), source) if continues else find(source)
         return {"tokens": result.tokens, "scores": result.scores, "truncated": result.truncated}
 
-    return ModelGraph(generate, {"source": _IDS})
+    return ModelGraph(generate, {"source": _IDS}, "text")
 
 
 def detection_graph(model: Any) -> ModelGraph:
@@ -186,7 +196,7 @@ def detection_graph(model: Any) -> ModelGraph:
     def probabilities(samples: Any, lengths: Any) -> dict[str, Any]:
         return {"probabilities": tf.sigmoid(model({"samples": samples, "lengths": lengths}))}
 
-    return ModelGraph(probabilities, _SOUNDS)
+    return ModelGraph(probabilities, _SOUNDS, "detections")
 
 
 def stream_graph(model: Any, num_samples: int) -> ModelGraph:
@@ -206,7 +216,7 @@ def stream_graph(model: Any, num_samples: int) -> ModelGraph:
         return {"probabilities": tf.sigmoid(outputs["logits"]), **_flat("new_state", after)}
 
     samples: dict[str, Input] = {"samples": ([1, num_samples], tf.float32)}
-    return ModelGraph(advance, samples | _specs(_flat("state", filled)))
+    return ModelGraph(advance, samples | _specs(_flat("state", filled)), "detections")
 
 
 def with_fixed_shapes(graph: ModelGraph, length: int) -> ModelGraph:
@@ -219,7 +229,7 @@ def with_fixed_shapes(graph: ModelGraph, length: int) -> ModelGraph:
             known[0] = 1
         return known, dtype
 
-    return ModelGraph(graph.function, {name: fixed(one) for name, one in graph.inputs.items()})
+    return graph._replace(inputs={name: fixed(one) for name, one in graph.inputs.items()})
 
 
 def _reordered(state: Any, parents: Any) -> Any:

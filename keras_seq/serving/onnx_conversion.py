@@ -28,6 +28,8 @@ def save_onnx(graph: ModelGraph, path: Path) -> None:
         return {name: tf.identity(tensor) for name, tensor in outputs.items()}
 
     function = tf.function(call, input_signature=specs, autograph=False)
+    # An error in the code of the model is raised here, as it is.
+    traced = function.get_concrete_function()
     logger = logging.getLogger("tf2onnx")
     level = logger.level
     logger.setLevel(logging.CRITICAL)
@@ -35,7 +37,7 @@ def save_onnx(graph: ModelGraph, path: Path) -> None:
         model, _ = tf2onnx.convert.from_function(
             function, specs, opset=_OPSET, custom_op_handlers=_HANDLERS
         )
-        _bind_captured(model, function.get_concrete_function())
+        _bind_captured(model, traced)
         onnx.checker.check_model(model)
     except Exception as error:
         raise InputError(

@@ -59,8 +59,8 @@ def export_onnx(
 
     Raises:
         InputError: A package is not installed, the run has no weights or a task that ONNX exports
-            lack, `destination` exists or cannot be written, or the verification fails; nothing is
-            published.
+            lack, ONNX lacks an operation of the model, `destination` exists or cannot be written,
+            or the verification fails; nothing is published.
         SettingsError: A search setting is unknown or out of bounds.
         RuntimeError: Keras does not run on TensorFlow.
     """
@@ -80,19 +80,22 @@ def export_onnx(
 
     def write(directory: Path) -> None:
         directory.mkdir()
-        parts = subject.exporter.onnx(subject.model)
-        names = []
+        parts = subject.parts("onnx")
+        graphs = {}
         for name, graph in parts.graphs:
+            subject.require_answer(graph)
             save_onnx(graph, directory / f"{name}.onnx")
-            names.append(name)
-        for name, content in subject.files(parts, grows="grow" in names).items():
+            graphs[name] = graph
+        answer = next(graph.answer for graph in graphs.values())
+        files = subject.files(parts, answer=answer, grows="grow" in graphs)
+        for name, content in files.items():
             write_file(directory / name, content)
         shutil.copyfile(runtime.__file__, directory / "runtime.py")
         _write_text_files(directory)
         if subject.inputs:
             report(subject.prove(_answers(directory, subject.inputs)))
         if quantization == "int8":
-            for name in names:
+            for name in graphs:
                 _quantize(directory / f"{name}.onnx")
             if subject.inputs:
                 report(subject.compare(_answers(directory, subject.inputs)))

@@ -42,7 +42,8 @@ class OnnxTranslator(LineTranslator):
             ) from None
         if model.task != "translate":
             raise InputError(
-                f"{folder}: an export of the task {model.task!r}, expected 'translate'"
+                f"{folder}: an export of the task {model.task!r}, expected 'translate': use "
+                f"python {folder}/runtime.py < input > output"
             )
         self._model = model
         self.n_best, self.batch_size = model.n_best, model.batch_size

@@ -15,8 +15,9 @@ from keras_seq.run import Run
 from keras_seq.run.ensembles import open_ensemble
 from keras_seq.run.models import load_ensemble
 from keras_seq.scoring import bleu
+from keras_seq.serving.exporter import make_exporter
 from keras_seq.serving.http.versions import RECORD_NAME
-from keras_seq.serving.model_graphs import GraphParts
+from keras_seq.serving.model_graphs import GraphParts, ModelGraph
 from keras_seq.serving.publishing import check_destination, checkpoint_record
 from keras_seq.serving.signature_module import require_tensorflow
 from keras_seq.serving.verification import require_equal
@@ -24,6 +25,8 @@ from keras_seq.settings import TASKS, SearchSettings, Settings
 from keras_seq.text import FeatureTokenizer, InputError, Tokenizer, WordPieceTokenizer
 
 QUANTIZATIONS = ("float32", "int8")
+# Search settings that a runtime does not have.
+_OF_RUNS = ("rerank", "candidates")
 
 
 class PortableModel(NamedTuple):
@@ -46,6 +49,26 @@ class PortableModel(NamedTuple):
     numbers: Sequence[int]
     inputs: Sequence[Any]
     expected: Sequence[str]
+
+    def parts(self, form: str, *arguments: Any) -> GraphParts:
+        """Returns the parts of an export to `form`, `"onnx"` or `"litert"`."""
+        make = getattr(self.exporter, form, None)
+        if make is None:
+            raise InputError(
+                f"{self.runs[0].path}: the task {self.settings.task!r} has no export to {form}: "
+                f"its {type(self.exporter).__name__} lacks a method `{form}`"
+            )
+        parts: GraphParts = make(self.model, *arguments)
+        return parts
+
+    def require_answer(self, graph: ModelGraph) -> None:
+        """Requires that `keras_seq.runtime` can answer with a graph."""
+        if graph.answer not in runtime.MODELS:
+            raise InputError(
+                f"{self.runs[0].path}: the task {self.settings.task!r} cannot be exported: the "
+                f"`answer` of its ModelGraph is {graph.answer!r:.80}, expected one of "
+                f"{', '.join(runtime.MODELS)}"
+            )
 
     def files(self, parts: GraphParts, **settings: Any) -> dict[str, bytes]:
         """Returns the contents of the settings and vocabularies, by file name.
@@ -126,7 +149,7 @@ def load_portable_model(
     if verify:
         # A copy from elsewhere has no validation text.
         run.valid_lines()
-    exporter = TASKS[settings.task].exporter(run, settings)
+    exporter: Any = make_exporter(run, settings)
     longest = exporter.longest_input(max_input)
     runs = open_ensemble(run, ensemble, which, notice)
     model = load_ensemble(runs, which)
@@ -153,7 +176,9 @@ def search_options(*names: str) -> dict[str, Any]:
     schemas = SearchSettings.model_json_schema()["properties"]
     keys = ("type", "enum", "minimum", "exclusiveMinimum", "maximum")
     return {
-        name: {key: schemas[name][key] for key in keys if key in schemas[name]} for name in names
+        name: {key: schemas[name][key] for key in keys if key in schemas[name]}
+        for name in names
+        if name not in _OF_RUNS
     }
 
 

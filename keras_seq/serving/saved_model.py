@@ -13,7 +13,7 @@ from keras_seq.run import Run
 from keras_seq.run.ensembles import open_ensemble
 from keras_seq.run.models import load_ensemble
 from keras_seq.serving.deployment import batching_parameters, write_deployment
-from keras_seq.serving.exporter import Exporter
+from keras_seq.serving.exporter import Exporter, make_exporter
 from keras_seq.serving.graph_file.operations import operations
 from keras_seq.serving.guide import text_guide, write_guide
 from keras_seq.serving.http.versions import RECORD_NAME
@@ -96,7 +96,7 @@ def export_saved_model(
         return exported
     runs = open_ensemble(run, ensemble, which, notice)
     model = load_ensemble(runs, which)
-    exporter: Exporter = TASKS[settings.task].exporter(run, settings)
+    exporter = make_exporter(run, settings)
     return publish(
         base,
         exporter,
@@ -106,6 +106,7 @@ def export_saved_model(
         batch_size=settings.search.batch_size,
         ids_only=ids_only,
         verify=verify,
+        proof=f"lines of the validation text come out as the run {exporter.verb} them",
         report=report,
     )
 
@@ -120,12 +121,13 @@ def publish(
     batch_size: int,
     ids_only: bool,
     verify: int,
+    proof: str,
     report: Callable[[str], None],
 ) -> Path:
     """Writes, verifies and publishes the next version of a model; see `export_saved_model`.
 
     `record` is the content of the file `checkpoint.json`. `vocabularies` are source and target
-    vocabulary.
+    vocabulary. `proof` is what the verification shows, in the report after the number of inputs.
     """
     # Without verification, read one input anyway: the guide needs an example.
     inputs = exporter.inputs()[: max(verify, 1)] or ["1"]
@@ -144,10 +146,7 @@ def publish(
                 encode=exporter.encode if ids_only else None,
                 decode=exporter.decode if ids_only else None,
             )
-            report(
-                f"{len(inputs)} lines of the validation text come out as the run "
-                f"{exporter.verb} them; loaded in {seconds:.2f} s"
-            )
+            report(f"{len(inputs)} {proof}; loaded in {seconds:.2f} s")
         if not ids_only:
             batches = _warmup_batches(vocabularies[0], exporter, batch_size)
             write_warmup(version, [exporter.requests(batch) for batch in batches])

@@ -207,8 +207,11 @@ class LabelExporter(TextExporter):
         return SignatureModule(model, functions)
 
     def graph(self, model: Any) -> Any:
-        """Returns the graph of the model."""
-        raise NotImplementedError
+        """Returns the graph of the model, for the exports to ONNX and LiteRT."""
+        raise InputError(
+            f"{self._run.path}: the task {self._task.name!r} has no export to ONNX or LiteRT: its "
+            f"{type(self).__name__} lacks a method `graph`"
+        )
 
     def onnx(self, model: Any) -> Any:
         return self._parts(self.graph(model), self.limit)

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 import sacrebleu
+from restored_plugins import restored_plugins
 
 HYPOTHESES = ["The dog runs fast .", "A cat's sleeping\u2028here", "He said: yes!"]
 REFERENCES = ["The dog is running fast.", "A cat is sleeping\u2028here", "He said yes."]
@@ -91,6 +92,38 @@ def test_metric_that_cannot_be_computed_is_one_line(keras_seq_command, files, op
     outcome = keras_seq_command("score", one, two, "-r", references, *options)
     assert (outcome.code, outcome.out) == (2, b"")
     assert outcome.error.startswith(words)
+
+
+def test_metric_of_a_plugin_is_scored(keras_seq_command, files, tmp_path):
+    (tmp_path / "shared.py").write_text(
+        "import keras_seq\n"
+        "@keras_seq.register_metric('same-length', label='same length', digits=1)\n"
+        "def same(answers, references):\n"
+        "    return 100 * sum(map(lambda a, b: len(a) == len(b), answers, references)) / 4\n"
+        "@keras_seq.register_metric('first-letters')\n"
+        "def first(answers, references):\n"
+        "    return sum(a[0] == b[0] for a, b in zip(answers, references))\n"
+    )
+    hypotheses, references = files(h=["a b", "c", "d", "E"], r=["x y", "ce", "d", "e"])
+    with restored_plugins():
+        command = ["score", hypotheses, "-r", references, f"--import={tmp_path / 'shared.py'}"]
+        outcome = keras_seq_command(*command, "-m", "same-length,exact,first-letters")
+        values = [line.split(" nrefs")[0].split(" lines:")[0] for line in outcome.lines]
+        assert values == ["same length = 75.0", "EXACT = 25.00", "first-letters = 2.00"]
+        outcome = keras_seq_command(*command, "-m", "first-letters", "--lowercase", "--json")
+        (system,) = json.loads(outcome.out)["systems"]
+        assert [one["value"] for one in system["scores"]] == [3.0]
+        options = ["-m", "same-length", "--confidence", "--samples", 40]
+        assert re.match(
+            r"same length = 75.0 \([\d.]+ ± [\d.]+\) ",
+            keras_seq_command(*command, *options).lines[0],
+        )
+        for options, words in (
+            (["-r", references], "--reference: received 2 files, expected one"),
+            ([hypotheses.parent / "r", "--paired", "bootstrap"], "not with the metric 'same-leng"),
+        ):
+            refused = keras_seq_command(*command, "-m", "same-length", *options)
+            assert (refused.code, refused.out) == (2, b"") and words in refused.error
 
 
 def test_score_reads_hypotheses_from_standard_input(keras_seq_command, files):

@@ -68,11 +68,13 @@ def test_a_file_named_gz_is_compressed(keras_seq_command, untrained, tmp_path):
 def test_translate_rejects_unusable_runs_files_and_options(keras_seq_command, untrained, tmp_path):
     (tmp_path / "empty").mkdir()
     (tmp_path / "bad.gz").write_bytes(b"text")
+    (tmp_path / "a.tflite").write_bytes(b"text")
     (tmp_path / "in").write_text("a\n")
     for arguments, words in (
         (["absent", "hi"], "absent: no such run directory"),
         ([tmp_path / "empty", "hi"], "neither a run directory of keras-seq nor an export"),
         ([tmp_path / "in", "hi"], "a file, expected a run directory"),
+        ([tmp_path / "a.tflite", "hi"], f"use python -m keras_seq.litert {tmp_path}/a.tflite"),
         ([untrained, "absent.txt", "-o", tmp_path / "out"], "absent.txt: no such file"),
         ([untrained, tmp_path], "is a directory"),
         ([untrained, tmp_path / "bad.gz"], "not a valid gzip file"),

@@ -153,10 +153,12 @@ def test_blank_lines_need_no_tensorflow(by_export):
             "'--alignment': an export cannot do this: translate with the run",
         ),
         (["--attention", "term"], "'--attention': an export cannot do this"),
+        (["--rerank", "chrf"], "'--rerank': an export cannot do this: translate with the run"),
         (["--replace-unknown"], "'--replace-unknown': an export cannot do this"),
         (["--show-beam", "x.html"], "'--show-beam': an export cannot do this"),
         (["--prefixes", "x"], "'--prefixes': an export cannot do this"),
         (["--engine", "ctranslate2"], "'--engine': an export cannot do this"),
+        (["--engine", "onnx"], "'--engine': needs an ONNX export, received a SavedModel: omit"),
         (["--runner", "ray"], "'--runner': an export cannot do this"),
         (["--quantize", "int8"], "'--quantize': an export cannot do this"),
         (["--input", "x", "--output-dir", "y"], "'--input': an export cannot do this"),
@@ -179,7 +181,11 @@ def test_every_translate_option_is_honored_or_rejected_by_an_export(tiny_export)
     from keras_seq_cli.main import app
     from keras_seq_cli.output_options import OutputOptions
     from keras_seq_cli.search_options import OPTIONS
-    from keras_seq_cli.translate_export import reject_options
+    from keras_seq_cli.translate_export import (
+        ONNX_OPTIONS,
+        SAVED_MODEL_OPTIONS,
+        reject_options,
+    )
 
     # An export needs no plugin.
     # tests/training/test_target_languages.py translates with an export and --to.
@@ -202,11 +208,13 @@ def test_every_translate_option_is_honored_or_rejected_by_an_export(tiny_export)
     free = []
     for name in OPTIONS:
         try:
-            reject_options(OutputOptions(), {name: 1}, {})
+            reject_options(OutputOptions(), {name: 1}, {}, SAVED_MODEL_OPTIONS)
         except typer.BadParameter:
             continue
         free.append(name)
     assert free == ["batch_size"]
+    # The runtime of an ONNX export checks all but these.
+    assert set(OPTIONS) - ONNX_OPTIONS == {"forbidden", "prefix", "rerank", "candidates"}
 
 
 @pytest.mark.usefixtures("without_tensorflow")

@@ -415,8 +415,6 @@ NOT_LAYERS = {
 }
 
 FIRST = {row.public_name: row.name for row in reversed(ROWS)}
-# The first row of each layer and model.
-ON_TORCH = [row for row in ROWS if row.name in FIRST.values()]
 
 
 def marked(row: Row, *values: Any, jax: bool = False, torch: bool = False) -> Any:
@@ -425,16 +423,16 @@ def marked(row: Row, *values: Any, jax: bool = False, torch: bool = False) -> An
     On JAX most of a law's time is compilation. That the outputs of every row agree with those of
     TensorFlow is a law itself (`test_law_backends_agree.py`), so laws about outputs hold on JAX
     too. With `jax`, for gradients, half precision and steps, the first rows run there as well.
-    With `torch`, the rows of `ON_TORCH` run on torch.
+    With `torch`, all rows run on torch.
     """
     marks = []
-    if row.name not in FIRST.values():
+    is_first = row.name in FIRST.values()
+    if not is_first:
         marks = [pytest.mark.slow, pytest.mark.weekly]
-    else:
-        if jax:
-            marks.append(pytest.mark.jax)
-        if torch and row in ON_TORCH:
-            marks.append(pytest.mark.torch)
+    if jax and is_first:
+        marks.append(pytest.mark.jax)
+    if torch:
+        marks.append(pytest.mark.torch)
     name = "-".join([*map(str, values[:-1]), row.name])
     return pytest.param(*(values or [row]), id=name, marks=marks)
 

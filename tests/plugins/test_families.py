@@ -1,11 +1,14 @@
 """Models of plugins that cannot be trained or searched, and the names of their weights."""
 
+from pathlib import Path
 from typing import Literal
 
 import keras
+import numpy as np
 import pytest
 
 import keras_seq
+from keras_seq.plugins import import_plugin
 from keras_seq.run.models import build_model, named_weights
 from keras_seq.run.weight_names import renumbered
 from keras_seq.settings import ModelSection, a_family
@@ -71,3 +74,53 @@ def test_warm_start_with_a_new_vocabulary_is_refused(tmp_path):
     )
     with pytest.raises(keras_seq.InputError, match="training.source_embeddings: received 'vectors"):
         keras_seq.preparation.open_or_prepare(settings, tmp_path / "run")
+
+
+@pytest.fixture
+def plain_gru():
+    """Settings of the model of `examples/plugins/plain_gru.py`."""
+    import_plugin(str(Path(__file__).parents[2] / "examples" / "plugins" / "plain_gru.py"))
+    return keras_seq.load_settings(overrides=["model.family=plain-gru", "model.units=4"])
+
+
+def test_coverage_penalty_needs_a_family_with_attention(plain_gru):
+    from keras_seq.search import generate
+    from keras_seq.serving.model_graphs import search_graphs
+
+    with pytest.raises(keras_seq.InputError, match="coverage_penalty: received 0.2, expected 0"):
+        build_model(plain_gru.with_search({"coverage_penalty": 0.2}), 9, 8)
+    model = build_model(plain_gru, 9, 8)
+    message = "coverage_penalty: it needs attention to the source, but a PlainGRU has no"
+    with pytest.raises(keras_seq.InputError, match=message):
+        generate(model, [[4, 5, 3]], max_length=4, coverage_penalty=0.2)
+    with pytest.raises(keras_seq.InputError, match=message):
+        next(search_graphs(model, attention=True))
+
+
+def test_example_family_searches_any_number_of_hypotheses_in_one_graph(plain_gru):
+    """An ONNX export has one graph of the step for every beam size."""
+    import tensorflow as tf
+
+    from keras_seq.serving.model_graphs import search_graphs
+
+    model = build_model(plain_gru, 9, 8)
+    source = np.array([[4, 5, 3], [6, 3, 0]], np.int32)
+    start, step = (
+        tf.function(graph.function, autograph=False).get_concrete_function(
+            **{name: tf.TensorSpec(*one, name) for name, one in graph.inputs.items()}
+        )
+        for _, graph in search_graphs(model)
+    )
+    for beam_size in (1, 3):
+        # The state of a beam has K copies of the state that one call of the model computes.
+        logits = model({"source": source, "target": np.full((2, 1), 2, np.int32)})
+        parts = start(
+            source=tf.constant(source), beam_size=tf.constant(beam_size), length=tf.constant(8)
+        )
+        tokens = np.full((2, beam_size), 2, np.int32)
+        parents = np.tile(np.arange(beam_size, dtype=np.int32), (2, 1))
+        numbers = {"position": tf.constant(0), "count": tf.constant(2)}
+        found = step(token=tf.constant(tokens), parents=tf.constant(parents), **numbers, **parts)[
+            "logits"
+        ]
+        np.testing.assert_allclose(found, np.repeat(logits, beam_size, axis=1), atol=1e-6)

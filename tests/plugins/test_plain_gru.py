@@ -8,6 +8,8 @@ import pytest
 from faults.training_process import SETTINGS, Training, last_arrays, validations
 from http_serving import WITHOUT_KERAS, serving
 
+from keras_seq import litert, runtime
+
 pytestmark = pytest.mark.process
 
 PLUGIN = Path(__file__).parents[2] / "examples" / "plugins" / "plain_gru.py"
@@ -76,3 +78,17 @@ def test_family_of_a_file_is_killed_resumed_exported_and_served(tmp_path, keras_
     with serving(served, program=program, trust=False) as server:
         answers = server.predict([{"text": "ab"}, {"text": "bca"}])
     assert [answer["translation"] for answer in answers] == outcome.lines
+
+    for form, path, load in (
+        ("onnx", tmp_path / "onnx", runtime.load),
+        ("litert", tmp_path / "a.tflite", litert.load),
+    ):
+        exported = keras_seq_process(
+            "export", tmp_path / "killed", path, "--format", form, "--verify", 6, option
+        )
+        assert exported.code == 0, exported.err
+        assert load(path)(["ab", "bca"]) == outcome.lines
+    greedy = keras_seq_process(
+        "translate", tmp_path / "killed", option, "--beam-size", 1, stdin=b"ab\nbca\n"
+    )
+    assert runtime.load(tmp_path / "onnx", beam_size=1)(["ab", "bca"]) == greedy.lines

@@ -1,15 +1,18 @@
 """A task from outside the package trains, resumes, predicts and exports like a built-in task."""
 
+import os
 import random
 from pathlib import Path
 
 import pytest
 
 import keras_seq
+from keras_seq import litert, runtime
 from keras_seq.inference.classifier import Classifier
 from keras_seq.plugins import PluginError, import_plugin
 from keras_seq.run.models import load_model
-from keras_seq.serving import export_saved_model
+from keras_seq.serving import export_litert, export_onnx, export_saved_model
+from keras_seq.settings import TASKS
 
 pytestmark = pytest.mark.slow
 
@@ -82,6 +85,30 @@ def test_custom_task_is_exported_and_verified(trained, tmp_path):
         text=tf.constant(["dog dog dog dog", "a"])
     )
     assert answer["label"].numpy().tolist() == [b"4", b"1"]
+
+
+def test_custom_task_is_exported_without_tensorflow(trained, tmp_path, monkeypatch):
+    pytest.importorskip("tf2onnx", reason="the extra onnx is not installed")
+    pytest.importorskip("ai_edge_litert", reason="the extra litert is not installed")
+    opened = keras_seq.Run.open(trained[0])
+    exports = ((export_onnx, runtime.load, "onnx"), (export_litert, litert.load, "a.tflite"))
+    for export, load, name in exports:
+        model = load(export(opened, tmp_path / name, verify=20))
+        assert model.task == "word-count"
+        assert model(["dog dog dog dog", "a"]) == ["4", "1"]
+
+    def refused(message):
+        for export, _, name in exports:
+            with pytest.raises(keras_seq.InputError, match=message):
+                export(opened, tmp_path / f"new-{name}", verify=0)
+
+    exporter = type(TASKS["word-count"].exporter(opened, opened.settings))
+    graph = exporter.graph
+    monkeypatch.setattr(exporter, "graph", lambda *some: graph(*some)._replace(answer=""))
+    refused("'word-count' cannot be exported: the `answer` of its ModelGraph is '', expected one")
+    monkeypatch.delattr(exporter, "graph")
+    refused("'word-count' has no export to ONNX or LiteRT: its CountExporter lacks a method `gr")
+    assert sorted(os.listdir(tmp_path)) == ["a.tflite", "onnx"]
 
 
 def test_commands_train_classify_and_evaluate(trained, tmp_path, keras_seq_command):

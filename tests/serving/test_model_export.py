@@ -46,7 +46,7 @@ def test_plain_model_is_exported_and_a_stock_server_answers_alike(tokenizer, tmp
         **options,
     )
     assert version == tmp_path / "served" / "1"
-    assert notices[0].startswith("5 lines of the validation text come out as the run")
+    assert notices[0].startswith("5 texts come out as the model translates them; loaded in")
     expected = Translator(model, tokenizer, tokenizer, SearchSettings(**options))(TEXTS)
     assert len(set(expected)) > 1
     # In a process without Keras, through the C interface of TensorFlow.

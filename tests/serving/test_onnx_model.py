@@ -212,7 +212,11 @@ def changed_part(folder, part, **entries):
         ),
         (lambda f: (f / "model.json").write_text("[" * 200_000), "model.json: cannot be read: "),
         (lambda f: changed(f, format="keras-seq onnx, format 1"), "export it again"),
-        (lambda f: changed(f, task="dance"), "model.json: task: received 'dance', expected one of"),
+        (
+            lambda f: changed(f, format="keras-seq onnx, format 3"),
+            "format 3 of a newer keras-seq, expected 2: upgrade keras-seq, or use a newer runtime",
+        ),
+        (lambda f: changed(f, answer="dance"), "answer: received 'dance', expected one of text,"),
         (lambda f: changed(f, batch_size="many"), "batch_size: received 'many', expected an int"),
         (
             lambda f: changed_part(f, "search", alpha=None),
@@ -252,6 +256,7 @@ def test_unknown_and_contradicting_search_settings_are_refused(exported):
     for options, message in (
         ({"beam": 3}, "beam: unknown, expected one of alpha"),
         ({"prefix": "das"}, "prefix: unknown"),
+        ({"rerank": "chrf"}, "rerank: unknown"),
         ({"beam_size": 0}, "beam_size: received 0, expected an integer from 1 to 1000"),
         ({"beam_size": 2.0}, "beam_size: received 2.0, expected an integer"),
         ({"n_best": True}, "n_best: received True, expected an integer"),
@@ -275,8 +280,28 @@ def test_translate_command_reads_the_export(exported, learned, keras_seq_command
     assert (found.code, found.lines) == (0, TARGETS)
     error = keras_seq_command("translate", learned.path, "a", "--engine", "onnx").error
     assert "--format onnx" in error
-    error = keras_seq_command("translate", exported[0], "a", "--beam-size", "2").error
-    assert "is fixed in an export" in error
+    expected = keras_seq_command("translate", learned.path, tmp_path / "in", "--n-best", "2")
+    options = ("--n-best", "2", "--batch-size", "3")
+    found = keras_seq_command("translate", exported[0], tmp_path / "in", *options)
+    assert (found.code, found.lines) == (0, expected.lines) and len(found.lines) > len(TARGETS)
+    for options, words in (
+        (["--beam-size", "0"], "beam_size: received 0, expected an integer from 1 to 1000"),
+        (["--coverage-penalty", "0.2"], "export with --coverage-penalty"),
+        (["--forbidden", "das"], "'--forbidden': is fixed in an export"),
+        (["--trust"], "'--trust': expected a SavedModel, received an ONNX export"),
+    ):
+        error = keras_seq_command("translate", exported[0], "a", *options).error
+        assert words in error, error
+    other = shutil.copytree(exported[0], tmp_path / "other")
+    changed(other, task="dance")
+    assert runtime.load(other)(SOURCES) == TARGETS
+    error = keras_seq_command("translate", other, "a").error
+    assert error.endswith(f"expected 'translate': use python {other}/runtime.py < input > output")
+    for command, words in (
+        ("classify", f"it has no settings.toml: use python {exported[0]}/runtime.py"),
+        ("serve", f"serve it with python {exported[0]}/runtime.py --port 8501"),
+    ):
+        assert keras_seq_command(command, exported[0], stdin=b"a\n").error.endswith(words)
 
 
 def test_export_that_answers_otherwise_is_not_published(learned, tmp_path, monkeypatch):
@@ -298,6 +323,12 @@ def test_operation_without_onnx_form_is_one_clear_line(tmp_path):
     graph = ModelGraph(lambda x: {"out": tf.bitcast(x, tf.int32)}, {"x": ([None], tf.float32)})
     with pytest.raises(InputError, match=r"^a.onnx: an operation of the model has no ONNX form"):
         save_onnx(graph, tmp_path / "a.onnx")
+
+    def wrong(x):
+        raise RuntimeError("the code of the model")
+
+    with pytest.raises(RuntimeError, match=r"^the code of the model$"):
+        save_onnx(ModelGraph(wrong, {"x": ([None], tf.float32)}), tmp_path / "a.onnx")
 
 
 def test_what_cannot_be_exported_is_said_before_anything_is_written(

@@ -364,7 +364,7 @@ def classifier(tmp_path, outputs, **entries):
     }
     (tmp_path / "model.json").write_text(json.dumps(stored), encoding="utf-8")
     graph = graph_of(outputs)
-    return runtime.model_of(tmp_path, runtime._MODELS, lambda name: graph, {})
+    return runtime.model_of(tmp_path, runtime.MODELS, lambda name: graph, {})
 
 
 def test_graphs_whose_outputs_do_not_fit_are_one_line(tmp_path):

@@ -57,6 +57,12 @@ def newest_version(base: Path) -> tuple[int, Path]:
         return number, path
     if any((base / name).is_file() for name in _GRAPHS):
         raise InputError(f"{base}: this is one version; name the directory above it")
+    # The name of `keras_seq.runtime.MODEL_FILE`.
+    if (base / "model.json").is_file():
+        raise InputError(
+            f"{base}: an ONNX export, expected the versions of a SavedModel: serve it with python "
+            f"{base}/runtime.py --port 8501"
+        )
     raise InputError(
         f"{base}: no version there: expected directories named 1, 2, ... as keras-seq export makes"
     )
