@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from keras_seq.data import TokenPair, pack, write_corpus
-from keras_seq.preparation.concatenation import Concatenation
+from keras_seq.preparation.concatenation import Concatenation, check_concatenation
 from keras_seq.preparation.encoding import Encoded, Encoder, PairEncoder, encode_here
 from keras_seq.preparation.files import (
     PairCounts,
@@ -102,6 +102,7 @@ def create_prepared_run(
     settings, counts, prepared = shared
     _check_bleu_tokenizer(settings.score.tokenize)
     check_schedule(settings)
+    check_concatenation(settings)
     validation_files(settings.data, settings.task)
     base = check_initial_checkpoint(settings, directory, notice)
     kept = base if starts_with_vocabulary(settings) else prepared

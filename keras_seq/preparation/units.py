@@ -162,8 +162,9 @@ def corpus_shape(settings: Settings, counts: PairCounts) -> CorpusShape:
     ]
     kinds = [settings.tokenizer.of_side(side).kind for side in SIDES]
     symbols = settings.task == "translate" and kinds[1] in ("char", "word", "byte")
-    inflected = symbols and settings.data.has_features and kinds == ["char", "char"]
-    return CorpusShape(counts.usable, symbols, max(lengths, default=0.0), inflected)
+    features = settings.data.has_features
+    inflected = symbols and features and kinds == ["char", "char"]
+    return CorpusShape(counts.usable, symbols, max(lengths, default=0.0), inflected, features)
 
 
 def _tokens_per_line(kind: str | None, statistics: LineStatistics) -> float:
