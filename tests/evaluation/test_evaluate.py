@@ -193,7 +193,7 @@ def test_a_baseline_that_cannot_be_computed_is_reported(
 ):
     run = without_training_text(classifier_run, tmp_path)
     data = write_lines(tmp_path / "data.tsv", labeled_lines(5, seed=5))
-    outcome = keras_seq_command("evaluate", run, "--labeled", data, "--json")
+    outcome = keras_seq_command("evaluate", run, "--data", data, "--json")
     assert outcome.code == 0, outcome.err
     reason = f"{run} has no training text to count"
     assert f"no baseline: {reason}\n" in outcome.err
@@ -262,7 +262,9 @@ def test_damaged_evaluations_are_replaced(tiny_run, tmp_path):
 
 def test_evaluate_writes_the_card(tiny_run, pairs, tmp_path, keras_seq_command):
     run = shutil.copytree(tiny_run, tmp_path / "run")
-    outcome = keras_seq_command("evaluate", run, "--pairs", pairs, "-m", "exact")
+    both = keras_seq_command("evaluate", run, "--data", pairs, "--pairs", pairs)
+    assert both.code == 2 and "received --pairs, --data, expected --pairs FILE, or" in both.error
+    outcome = keras_seq_command("evaluate", run, "--data", pairs, "-m", "exact")
     assert outcome.code == 0, outcome.err
     assert "baseline (copy of the source): EXACT = 0.00\n" in outcome.err
     assert f"| test.tsv, 12 lines | EXACT | {values_of(outcome)['EXACT']:.2f} | " in (
