@@ -30,6 +30,10 @@ SMALL_TRANSLATOR = (
 )
 
 
+class FailedError(Exception):
+    """Raised with the reason if a system takes part, but its training or prediction fails."""
+
+
 class Predictions(NamedTuple):
     """Predictions of a system for a file.
 
@@ -56,7 +60,8 @@ def predict(
     """Predicts the part "dev" or "test" of a task, after training unless the system is trained.
 
     `work` is the folder of the system with this seed; the folders of other systems are next to it.
-    Raises `environments.SkippedError` if the system cannot take part.
+    Raises `environments.SkippedError` if the system cannot take part, and `FailedError` if its
+    training or prediction fails.
     """
     work.mkdir(parents=True, exist_ok=True)
     ours = work if system == OURS else work.with_name(folder(task, OURS, seed))
@@ -108,7 +113,10 @@ def _train(
     if smoke:
         options += SMALL_TRANSLATOR if task.kind == "translate" else SMALL
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    environments.ours("train", work / "run", *options)
+    try:
+        environments.ours("train", work / "run", *options)
+    except environments.SkippedError as error:
+        raise FailedError(str(error)) from None
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     seconds = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
     note.write_text(json.dumps(seconds))
@@ -116,20 +124,27 @@ def _train(
 
 def _predict(task: PublicTask, work: pathlib.Path, lines: list[str], output: pathlib.Path) -> None:
     command = {"classify": "classify", "tag": "tag"}.get(task.kind, "translate")
-    answer = subprocess.run(
-        [sys.executable, "-m", "keras_seq", command, str(work / "run")],
-        input="".join(f"{line}\n" for line in lines).encode(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        check=True,
-    )
-    output.write_bytes(answer.stdout)
+    text = "".join(f"{line}\n" for line in lines)
+    output.write_bytes(_output_of(command, str(work / "run"), text=text))
 
 
 def _evaluate(work: pathlib.Path, metric: str, *options: str) -> float:
-    command = [sys.executable, "-m", "keras_seq", "evaluate", str(work / "run"), *options]
-    answer = subprocess.run([*command, "-m", metric, "--json"], capture_output=True, check=True)
-    return json.loads(answer.stdout)["metrics"][metric]["value"]
+    answer = _output_of("evaluate", str(work / "run"), *options, "-m", metric, "--json")
+    return json.loads(answer)["metrics"][metric]["value"]
+
+
+def _output_of(command: str, *options: str, text: str = "") -> bytes:
+    """Returns what a command of keras-seq prints; raises `FailedError` with its last message."""
+    done = subprocess.run(
+        [sys.executable, "-m", "keras_seq", command, *options],
+        input=text.encode(),
+        capture_output=True,
+    )
+    if done.returncode:
+        words = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        reason = words[-1] if words else f"exit {done.returncode}"
+        raise FailedError(f"keras-seq {command} failed: {reason}")
+    return done.stdout
 
 
 def _score_of_recordings(task: PublicTask, work: pathlib.Path, file: str, seed: int) -> float:
@@ -174,7 +189,13 @@ def _train_peer(
             else:
                 rows = "".join("\t".join(row) + "\n" for row in read(data, file))
                 (work / f"{part}.tsv").write_text(rows, encoding="utf-8", newline="\n")
-    python = sys.executable
-    if not smoke:
-        python = environments.environment(work.parent / "environments", peer.environment)
-    environments.run([python, str(HERE / f"{peer.script}.py"), *arguments], system)
+    command = [str(HERE / f"{peer.script}.py"), *arguments]
+    if smoke:
+        # A peer that is not installed here is skipped.
+        environments.run([sys.executable, *command], system)
+        return
+    python = environments.environment(work.parent / "environments", peer.environment)
+    try:
+        environments.run([python, *command], system)
+    except environments.SkippedError as error:
+        raise FailedError(str(error)) from None
