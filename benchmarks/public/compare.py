@@ -101,7 +101,7 @@ def main() -> int:
     parser.add_argument("--task", action="append", choices=names, metavar="NAME")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--test", action="store_true", help="score the test files")
-    systems_named = [systems.OURS, *systems.PEERS]
+    systems_named = [*systems.VARIANTS, *systems.PEERS]
     parser.add_argument("--system", action="append", choices=systems_named, metavar="NAME")
     parser.add_argument("--picture", type=pathlib.Path, help="an .svg or .png to write")
     parser.add_argument("--smoke", action="store_true", help="two updates on tiny files")
@@ -117,7 +117,7 @@ def main() -> int:
     results = [
         result
         for task in tasks
-        for system in (systems.OURS, *task.peers)
+        for system in (*task.ours, *task.peers)
         if options.system is None or system in options.system
         if (result := measure_if_possible(task, system, options, data)) is not None
     ]

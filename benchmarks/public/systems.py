@@ -18,16 +18,24 @@ from tasks import PublicTask, read, read_lines, read_text, train_options
 
 HERE = pathlib.Path(__file__).resolve().parent
 OURS = "keras-seq"
-# Two updates of one model instead of an ensemble, for `--smoke`.
-SMALL = (
-    *("--set", "model.members=1"),
+# Options of the variants of keras-seq, besides those of the task. The peer reads blocks of 64.
+VARIANTS: dict[str, tuple[str, ...]] = {
+    OURS: (),
+    "keras-seq, blocks of 128": (),
+    "keras-seq, blocks of 64": ("--set", "data.max_target_length=64"),
+}
+# Two updates of one small model instead of an ensemble, for `--smoke`.
+TWO_UPDATES = (
     *("--set", "training.max_steps=2", "--set", "training.validate_every=2"),
     *("--set", "training.checkpoint_every=2", "--set", "training.sample_count=0"),
 )
-SMALL_TRANSLATOR = (
-    *("--set", "tokenizer.size=280", "--set", "model.units=16", "--set", "model.num_heads=2"),
-    *SMALL[2:],
-)
+SMALL = {
+    "classify": ("--set", "model.members=1"),
+    "transduce": ("--set", "model.members=1"),
+    "translate": (
+        *("--set", "tokenizer.size=280", "--set", "model.units=16", "--set", "model.num_heads=2"),
+    ),
+}
 
 
 class FailedError(Exception):
@@ -64,9 +72,9 @@ def predict(
     training or prediction fails.
     """
     work.mkdir(parents=True, exist_ok=True)
-    ours = work if system == OURS else work.with_name(folder(task, OURS, seed))
-    if system == OURS:
-        _train(task, data, work, seed, smoke)
+    ours = work.with_name(folder(task, task.ours[0], seed))
+    if system in VARIANTS:
+        _train(system, task, data, work, seed, smoke)
     else:
         _train_peer(system, task, data, work, ours, seed, smoke)
     seconds = json.loads((work / "seconds.json").read_text())
@@ -74,16 +82,16 @@ def predict(
     if task.kind == "listen":
         return Predictions([], seconds, _score_of_recordings(task, work, file, seed))
     if task.kind == "write":
-        if system != OURS:
+        if system not in VARIANTS:
             return Predictions([], seconds, float((work / f"score-{part}.txt").read_text()))
         text = str(data / f"{file}.gz")
         bits = _evaluate(work, "bits_per_character", "--text", text)
         return Predictions([], seconds, bits * math.log(2))
     output = work / f"predicted-{part}.txt"
-    if system == OURS and not output.exists():
+    if system in VARIANTS and not output.exists():
         _predict(task, work, texts(task, data, file), output)
     lines = output.read_text("utf-8").split("\n")[:-1]
-    if system != OURS and task.kind == "translate":
+    if system not in VARIANTS and task.kind == "translate":
         lines = translations.text_of_tokens(ours / "run", lines)
     return Predictions(lines, seconds)
 
@@ -101,7 +109,7 @@ def texts(task: PublicTask, data: pathlib.Path, file: str) -> list[str]:
 
 
 def _train(
-    task: PublicTask, data: pathlib.Path, work: pathlib.Path, seed: int, smoke: bool
+    system: str, task: PublicTask, data: pathlib.Path, work: pathlib.Path, seed: int, smoke: bool
 ) -> None:
     """Trains keras-seq; an interrupted training starts again, so that all its time is counted."""
     note = work / "seconds.json"
@@ -109,9 +117,10 @@ def _train(
         return
     if task.kind == "listen":
         recordings.unpack(data / "digits.zip", work)
-    options = [*train_options(task, data, work), "--seed", str(seed), "--overwrite"]
+    options = [*train_options(task, data, work), *VARIANTS[system], "--seed", str(seed)]
+    options.append("--overwrite")
     if smoke:
-        options += SMALL_TRANSLATOR if task.kind == "translate" else SMALL
+        options += (*SMALL.get(task.kind, ()), *TWO_UPDATES)
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     try:
         environments.ours("train", work / "run", *options)
@@ -177,7 +186,7 @@ def _train_peer(
     arguments = [task.kind, str(work), str(seed), *peer.arguments]
     if peer.timed:
         if not (ours / "seconds.json").exists():
-            raise environments.SkippedError(f"it needs the time of {OURS}")
+            raise environments.SkippedError(f"it needs the time of {task.ours[0]}")
         minutes = json.loads((ours / "seconds.json").read_text()) / 60
         arguments.append(str(0.01 if smoke else minutes))
     if task.kind == "translate":
