@@ -46,7 +46,7 @@ def test_public_benchmark_runs_in_smoke_mode(tmp_path):
     names = ["trec, accuracy", "pos, accuracy", "g2p ice-yoyodyne, exact", "digits, exact"]
     ours = [task for task, system in scores if system == "keras-seq"]
     assert ours == [*names, "enja, chrF"], result.stderr
-    # All predict characters, none of them better than by chance among the 24 of the text.
+    # Models of a few updates know little, so only the range is certain.
     play = {name: float(score) for (task, name), score in scores.items() if "shakesp" in task}
     assert [*play] == ["keras-seq, blocks of 128", "keras-seq, blocks of 64", "torch GPT"]
     assert all(0.5 < nats < 10 for nats in play.values())
