@@ -146,7 +146,7 @@ def evaluate_model(
 
 
 def _baseline(test: TestSet) -> tuple[Baseline | None, str]:
-    """Returns the baseline of a task, or None and the reason why there is none."""
+    """Returns the baseline of a task and "", or None and the reason for its absence."""
     try:
         baseline = TASKS[test.run.settings.task].baseline(test)
     except NoTrainingTextError as error:

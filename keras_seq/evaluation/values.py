@@ -90,7 +90,7 @@ class Evaluation:
         metrics: The values by the names of the metrics, in printed order.
         outputs: The output of the run for each example; None for a language model.
         truncated: Number of examples whose input or output was truncated at its maximum length.
-        baseline: The metrics of a baseline on the same examples; None if there is none.
+        baseline: The metrics of a baseline on the same examples; None without a baseline.
         languages: The metrics by target language, if the examples have several.
         no_baseline: The reason why there is no baseline; "" if there is one.
     """
@@ -106,7 +106,7 @@ class Evaluation:
 
     @property
     def beats_baseline(self) -> bool | None:
-        """True if the first metric is better than that of the baseline; None if it has none."""
+        """True if the first metric is better than the baseline's; None without a comparison."""
         name, metric = next(iter(self.metrics.items()))
         if self.baseline is None or name not in self.baseline.metrics:
             return None
