@@ -91,14 +91,7 @@ def evaluate(
             "data.max_source_length or search.max_length"
         )
     notice(f"{run}: step {result.step:,}, {result.lines:,} lines")
-    if result.baseline is not None:
-        values = ", ".join(
-            f"{metric.name} = {metric.value:.{metric.digits}f}"
-            for metric in result.baseline.metrics.values()
-        )
-        notice(f"baseline ({result.baseline.name}): {values}")
-        if not result.beats_baseline:
-            notice("the run is not better than this baseline, which needs no model")
+    _report_baseline(result)
     if which == "best" and not ensemble:
         options = "".join(f", {key}={value}" for key, value in search.items())
         _write_card(opened, files.name + options, result)
@@ -109,6 +102,19 @@ def evaluate(
         emit(score.text for score in result.metrics.values())
         for name, metrics in result.languages.items():
             emit(f"{name}: {score.text}" for score in metrics.values())
+
+
+def _report_baseline(result: Any) -> None:
+    if result.baseline is None:
+        notice(f"no baseline: {result.no_baseline}")
+        return
+    values = ", ".join(
+        f"{metric.name} = {metric.value:.{metric.digits}f}"
+        for metric in result.baseline.metrics.values()
+    )
+    notice(f"baseline ({result.baseline.name}): {values}")
+    if result.beats_baseline is False:
+        notice("the run is not better than this baseline, which needs no model")
 
 
 def _write_card(run: Any, name: str, result: Any) -> None:

@@ -10,6 +10,7 @@ import typer
 from keras_seq_cli.option_groups import option, replace_argument
 
 _HELP = {
+    "data": "The file of the task: --pairs, --labeled or --text, as the task of the run needs.",
     "pairs": "source<TAB>target lines, for translate, - for stdin; path<TAB>text, for speech; "
     "path<TAB>spans, for wake-word.",
     "source": "Source sentences, one per line, instead of --pairs.",

@@ -55,8 +55,7 @@ def label_settings(folder: Path, task: str, **overrides: object) -> Settings:
     if task == "tag":
         model |= {"model.units": 12, "model.crf": True}
         model |= {"model.cell": "gru", "model.character_filters": 4, "model.form_units": 3}
-        # Subwords, so that a word can have several tokens; by default a tagger reads words.
-        model |= {"tokenizer.kind": "unigram", "tokenizer.min_count": 1}
+        model |= {"tokenizer.min_count": 1}
         model |= {"model.dropout": 0.3, "training.source_word_dropout": 0.0}
     else:
         model |= {"model.hidden_units": 16, "model.ngrams": 2}

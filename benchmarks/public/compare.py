@@ -6,6 +6,7 @@ DATA is a folder with the files that `tasks.py` names. `--work` keeps environmen
 predictions, so an interrupted comparison continues with the same command. Each system is trained
 once and predicts the validation file, or with `--test` the test file. The processor time covers the
 training with its validations. The table shows the mean and the standard deviation over the seeds.
+If a system fails, the table says why, the other systems continue, and the exit code is 1.
 """
 
 from __future__ import annotations
@@ -29,12 +30,16 @@ from tasks import TASKS, PublicTask, read, read_lines, write_small  # noqa: E402
 
 
 class Result(NamedTuple):
-    """Scores and processor minutes of a system on a task, one of each per seed."""
+    """Scores and processor minutes of a system on a task, one of each per seed.
+
+    `failure` is the reason if the training or the prediction failed.
+    """
 
     task: PublicTask
     system: str
     scores: list[float]
     minutes: list[float]
+    failure: str = ""
 
 
 def score(task: PublicTask, expected: list[str], predicted: list[str]) -> float:
@@ -43,7 +48,7 @@ def score(task: PublicTask, expected: list[str], predicted: list[str]) -> float:
     from keras_seq.scoring import tag_scores
 
     if len(expected) != len(predicted):
-        raise SkippedError(f"{len(predicted):,} predictions for {len(expected):,} lines")
+        raise systems.FailedError(f"{len(predicted):,} predictions for {len(expected):,} lines")
     if task.kind == "translate":
         tokenizer = "char" if task.languages[1] == "ja" else "13a"
         name = task.metric.lower()
@@ -87,7 +92,8 @@ def expected_lines(task: PublicTask, data: pathlib.Path, part: str) -> list[str]
     return [row[1] for row in read(data, task.file(part))]
 
 
-def main() -> None:
+def main() -> int:
+    """Returns the exit code."""
     names = [task.name for task in TASKS]
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("data", type=pathlib.Path, nargs="?", help="the folder of data")
@@ -95,7 +101,7 @@ def main() -> None:
     parser.add_argument("--task", action="append", choices=names, metavar="NAME")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--test", action="store_true", help="score the test files")
-    systems_named = [systems.OURS, *systems.PEERS]
+    systems_named = [*systems.VARIANTS, *systems.PEERS]
     parser.add_argument("--system", action="append", choices=systems_named, metavar="NAME")
     parser.add_argument("--picture", type=pathlib.Path, help="an .svg or .png to write")
     parser.add_argument("--smoke", action="store_true", help="two updates on tiny files")
@@ -108,29 +114,48 @@ def main() -> None:
         tasks = list(write_small(data))
     elif data is None:
         parser.error("DATA is missing: the folder of data")
-    results = []
-    for task in tasks:
-        for system in (systems.OURS, *task.peers):
-            if options.system is not None and system not in options.system:
-                continue
-            try:
-                results.append(measure(task, system, options, data))
-            except SkippedError as error:
-                print(f"{task.name}, {system}: skipped: {error}", file=sys.stderr, flush=True)
+    results = [
+        result
+        for task in tasks
+        for system in (*task.ours, *task.peers)
+        if options.system is None or system in options.system
+        if (result := measure_if_possible(task, system, options, data)) is not None
+    ]
     show(results)
-    if options.picture:
-        picture.draw(results, options.picture)
+    measured = [result for result in results if not result.failure]
+    if options.picture and measured:
+        picture.draw(measured, options.picture)
     print(machine.describe())
+    return int(any(result.failure for result in results))
+
+
+def measure_if_possible(
+    task: PublicTask, system: str, options: argparse.Namespace, data: pathlib.Path
+) -> Result | None:
+    """Measures a system. A failure is a result with its reason; a skipped system is None."""
+    try:
+        return measure(task, system, options, data)
+    except SkippedError as error:
+        print(f"{task.name}, {system}: skipped: {error}", file=sys.stderr, flush=True)
+        return None
+    except (systems.FailedError, OSError, ValueError) as error:
+        print(f"{task.name}, {system}: failed: {error}", file=sys.stderr, flush=True)
+        return Result(task, system, [], [], str(error) or type(error).__name__)
 
 
 def show(results: list[Result]) -> None:
     rows = []
     for result in results:
+        name = f"{result.task.name}, {result.task.metric}"
+        if result.failure:
+            reason = " ".join(result.failure.replace("|", "/").split())
+            rows.append((name, result.system, f"failed: {reason}", "", ""))
+            continue
         digits = 3 if result.task.kind == "write" else 1
         deviation = statistics.stdev(result.scores) if len(result.scores) > 1 else 0.0
         rows.append(
             (
-                f"{result.task.name}, {result.task.metric}",
+                name,
                 result.system,
                 f"{statistics.mean(result.scores):.{digits}f}",
                 f"{deviation:.{digits}f}",
@@ -142,4 +167,4 @@ def show(results: list[Result]) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -40,7 +40,7 @@ def draw(results: list[Any], path: pathlib.Path) -> None:
             range(len(panel)),
             [statistics.mean(result.scores) for result in panel],
             xerr=deviations,
-            color=["#234" if result.system == "keras-seq" else "#9bc" for result in panel],
+            color=["#234" if result.system.startswith("keras-seq") else "#9bc" for result in panel],
         )
         axes.bar_label(bars, fmt="%.3g", padding=3)
         names = [f"{result.task.name}: {result.system}" for result in panel]

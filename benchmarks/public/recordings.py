@@ -34,6 +34,17 @@ def unpack(archive: pathlib.Path, folder: pathlib.Path) -> None:
         (folder / f"wake-{part}.tsv").write_text("".join(spans))
 
 
+def write_small(archive: pathlib.Path) -> None:
+    """Writes an archive of short tones instead of digits, 14 of each of two."""
+    time = np.arange(RATE // 4) / RATE
+    with zipfile.ZipFile(archive, "w") as content:
+        for digit, pitch in enumerate((300.0, 900.0)):
+            for number in range(14):
+                file = io.BytesIO()
+                _write(file, 0.5 * np.sin(2 * np.pi * pitch * (1 + number / 100) * time))
+                content.writestr(f"{digit}_tone_{number}.wav", file.getvalue())
+
+
 def write_strings(folder: pathlib.Path, part: str, seed: int) -> pathlib.Path:
     """Joins three to five recordings each to strings of digits, and lists them in a file."""
     generator, rows = random.Random(seed), _rows(folder, part)
@@ -95,8 +106,9 @@ def _read(path: pathlib.Path) -> np.ndarray:
     return (samples / 2**15).astype(np.float32)
 
 
-def _write(path: pathlib.Path, samples: np.ndarray) -> None:
-    with wave.open(str(path), "wb") as file:
+def _write(path: pathlib.Path | io.BytesIO, samples: np.ndarray) -> None:
+    target = path if isinstance(path, io.BytesIO) else str(path)
+    with wave.open(target, "wb") as file:
         file.setnchannels(1)
         file.setsampwidth(2)
         file.setframerate(RATE)

@@ -7,6 +7,8 @@ import pathlib
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
+import recordings
+
 Kind = Literal["classify", "tag", "transduce", "write", "listen", "translate"]
 Row = Sequence[str]
 
@@ -26,6 +28,7 @@ class PublicTask(NamedTuple):
             character" or "false alarms per hour", of which less is better.
         peers: Names in `peers.PEERS`.
         languages: Suffixes of the files of a translation.
+        ours: Names in `systems.VARIANTS`; timed peers get the time of the first.
     """
 
     name: str
@@ -35,6 +38,7 @@ class PublicTask(NamedTuple):
     metric: str
     peers: tuple[str, ...]
     languages: tuple[str, str] = ("", "")
+    ours: tuple[str, ...] = ("keras-seq",)
 
     @property
     def has_features(self) -> bool:
@@ -97,7 +101,11 @@ def characters(name: str) -> PublicTask:
     # There is no test file.
     files = (f"{name}/train.txt", f"{name}/valid.txt", f"{name}/valid.txt")
     options = ("--task", "language-model", "--preset", "lm-characters", "--max-minutes", "10")
-    return PublicTask(name, "write", files, options, "nats per character", ("torch GPT",))
+    # The preset has blocks of 128, twice those of the peer.
+    ours = ("keras-seq, blocks of 128", "keras-seq, blocks of 64")
+    return PublicTask(
+        name, "write", files, options, "nats per character", ("torch GPT",), ours=ours
+    )
 
 
 def translation(source: str, target: str, metric: str) -> PublicTask:
@@ -128,20 +136,20 @@ TASKS = (
 )
 
 
-def train_options(task: PublicTask, data: pathlib.Path, recordings: pathlib.Path) -> list[str]:
+def train_options(task: PublicTask, data: pathlib.Path, sounds: pathlib.Path) -> list[str]:
     """Returns the options of `keras-seq train` for a task, with its files.
 
-    `recordings` is the folder that `recordings.unpack` filled, for tasks of the kind "listen".
+    `sounds` is the folder that `recordings.unpack` filled, for tasks of the kind "listen".
     """
     options = []
     for prefix, file in zip(("--", "--valid-"), task.files, strict=False):
-        for name, path in file_options(task, file, data, recordings).items():
+        for name, path in file_options(task, file, data, sounds).items():
             options += [f"{prefix}{name}", str(path)]
     return [*options, *task.options]
 
 
 def file_options(
-    task: PublicTask, file: str, data: pathlib.Path, recordings: pathlib.Path
+    task: PublicTask, file: str, data: pathlib.Path, sounds: pathlib.Path
 ) -> dict[str, pathlib.Path]:
     """Returns one of the files of a task by the option of `keras-seq train` that takes it."""
     if task.kind == "translate":
@@ -151,7 +159,7 @@ def file_options(
         return {"text": data / f"{file}.gz"}
     if task.kind == "listen":
         wake = "wake-" if "wake-word" in task.options else ""
-        return {"data": recordings / f"{wake}{file}.tsv"}
+        return {"data": sounds / f"{wake}{file}.tsv"}
     name = "pairs" if task.kind == "transduce" else "labeled"
     return {name: data / f"{file}.tsv.gz"}
 
@@ -173,7 +181,7 @@ def read(data: pathlib.Path, name: str) -> list[Row]:
 
 
 def write_small(data: pathlib.Path) -> tuple[PublicTask, ...]:
-    """Writes tiny files of two tasks, for `--smoke`, and returns these tasks."""
+    """Writes tiny files of one task of each kind, for `--smoke`, and returns these tasks."""
     stems = ["walk", "talk", "look", "cook", "jump", "play", "call", "kick", "open", "form"]
     (data / "trec").mkdir(parents=True, exist_ok=True)
     for name in ("train", "valid", "test"):
@@ -188,4 +196,19 @@ def write_small(data: pathlib.Path) -> tuple[PublicTask, ...]:
                 # Few lines, because a model of two updates writes long translations.
                 words = stems * 3 if name == "train" else stems[:3]
                 file.writelines(f"{text.format(word)}\n" for word in words)
-    return tuple(task for task in TASKS if task.name in ("trec", "enja"))
+    for folder, first, line in (
+        ("pos", "valid", "the dog {0}s\tDET NOUN VERB\n"),
+        ("g2p", "dev", "{0}\t{1}\n"),
+        ("shakespeare", "valid", "First Citizen:\nYou {0} all day.\n\n"),
+    ):
+        (data / folder).mkdir(exist_ok=True)
+        lines = [line.format(stem, " ".join(stem)) for stem in stems * 3]
+        for name in ("train", first, "test"):
+            prefix = "ice-yoyodyne." if folder == "g2p" else ""
+            suffix = "txt" if folder == "shakespeare" else "tsv"
+            path = data / folder / f"{prefix}{name}.{suffix}.gz"
+            with gzip.open(path, "wt", encoding="utf-8") as file:
+                file.writelines(lines)
+    recordings.write_small(data / "digits.zip")
+    small = ("trec", "pos", "g2p ice-yoyodyne", "shakespeare", "digits", "enja")
+    return tuple(task for task in TASKS if task.name in small)

@@ -11,7 +11,12 @@ from keras_seq.data import TokenCorpus
 from keras_seq.inference.likelihood import Likelihood
 from keras_seq.preparation.prepared_corpora import check_corpus
 from keras_seq.run import Run
-from keras_seq.text import EOS_ID, FIRST_LABEL, INSIDE_ID, word_tokens
+from keras_seq.text import EOS_ID, FIRST_LABEL, INSIDE_ID, InputError, word_tokens
+
+
+class NoTrainingTextError(InputError):
+    """Raised if a baseline counts the training text, but the run has none."""
+
 
 # Pairs of the training text that are counted.
 _MAX_PAIRS = 200_000
@@ -63,6 +68,9 @@ def most_frequent_tags(run: Run, texts: Sequence[str]) -> list[list[str]]:
 
 
 def _training_text(run: Run) -> TokenCorpus:
+    # Averages of checkpoints and published runs are without it.
+    if not run.train_directory.exists():
+        raise NoTrainingTextError(f"{run.path} has no training text to count")
     # The run may come from anywhere.
     check_corpus(run, run.train_directory)
     return TokenCorpus.open(run.train_directory)

@@ -44,7 +44,14 @@ def _table(evaluations: Mapping[str, Mapping[str, Any]], step: int) -> str:
         "| test set | metric | value | 95 % interval | baseline | |",
         "|---|---|---|---|---|---|",
     ]
-    return "\n".join([f"Of the checkpoint at step {step:,}.", "", *lines, *rows, ""])
+    table = [f"Of the checkpoint at step {step:,}.", "", *lines, *rows, ""]
+    for name, values in evaluations.items():
+        if values.get("beats_baseline") is False:
+            table += [
+                f"On {name}, the model is not better than its baseline, which needs no model."
+            ]
+            table += [""]
+    return "\n".join(table)
 
 
 def _rows(name: str, values: Mapping[str, Any]) -> Iterable[str]:

@@ -6,10 +6,11 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from keras_seq.evaluation.baselines import NoTrainingTextError
 from keras_seq.evaluation.metrics import check_options, evaluation_metrics
 from keras_seq.evaluation.plugin_values import plugin_values
 from keras_seq.evaluation.text_values import text_values
-from keras_seq.evaluation.values import Evaluation, MetricValue, TestSet
+from keras_seq.evaluation.values import Baseline, Evaluation, MetricValue, TestSet
 from keras_seq.inference.predictor import check_pairs
 from keras_seq.run import Run
 from keras_seq.run.ensembles import open_ensemble
@@ -39,7 +40,8 @@ def evaluate(
 ) -> Evaluation:
     """Evaluates a run on a test set: decodes once and computes all metrics of its task.
 
-    The same metrics of a baseline tell if the model is better than none: the source itself for
+    The same metrics of a baseline tell if the model is better than none. A baseline that counts the
+    training text is missing for a run without that text. The baseline is the source itself for
     `translate`, the most frequent label for `classify`, the most frequent tag of each word for
     `tag`, the frequency of each token for `language-model`, the most frequent text for `speech`,
     and one detection in each recording for `wake-word`.
@@ -130,16 +132,26 @@ def evaluate_model(
     # A task computes at least one metric of its own.
     computed = own or task.metrics[:1]
     test = TestSet(run, model, sources, references, computed, tokenize, resamples, search)
-    # A copy of a run may lack the training text. Computed first, so that a damaged text is an
-    # error at once.
-    baseline = task.baseline(test) if run.train_directory.exists() else None
+    # Computed first, so that a damaged training text is an error at once.
+    baseline, no_baseline = _baseline(test)
     values, outputs, num_truncated = task.evaluate(test)
     if others := [name for name in names if name not in own]:
         values |= plugin_values(outputs or (), references, others, resamples)
     values = {name: values[name] for name in names}
     by_language = _by_language(test, outputs or ()) if run.languages else {}
     step = run.loaded_step or 0
-    return Evaluation(step, len(sources), values, outputs, num_truncated, baseline, by_language)
+    return Evaluation(
+        step, len(sources), values, outputs, num_truncated, baseline, by_language, no_baseline
+    )
+
+
+def _baseline(test: TestSet) -> tuple[Baseline | None, str]:
+    """Returns the baseline of a task and "", or None and the reason for its absence."""
+    try:
+        baseline = TASKS[test.run.settings.task].baseline(test)
+    except NoTrainingTextError as error:
+        return None, str(error)
+    return baseline, "" if baseline else f"task {test.run.settings.task!r} has none"
 
 
 def _by_language(test: TestSet, outputs: Sequence[str]) -> dict[str, dict[str, MetricValue]]:

@@ -39,6 +39,7 @@ class EvaluationFiles:
         source, target: Instead of `pairs`, two files with as many lines.
         text: Lines of text, for task `language-model`.
         labeled: `text<TAB>label` lines for task `classify`, `text<TAB>tags` lines for task `tag`.
+        data: Instead of `pairs`, `text` or `labeled`, the file that the task needs.
         columns: The columns of `pairs` or `labeled`, see `read_table`; by default as in the run.
         to: The target language of all sources, for a run with several and files that name none.
     """
@@ -48,6 +49,7 @@ class EvaluationFiles:
     target: Name = None
     text: Name = None
     labeled: Name = None
+    data: Name = None
     columns: str | None = None
     to: str | None = None
 
@@ -95,7 +97,7 @@ class EvaluationFiles:
             check_same_length(source, target)
             return list(reading)
         expected = "text" if roles is None else "pairs" if roles == PAIR else "labeled"
-        if names != [expected]:
+        if names not in ([expected], ["data"]):
             received = ", ".join(f"--{name}" for name in names) or "no file"
             other = ", or --source and --target" if roles == PAIR else ""
             raise InputError(

@@ -90,8 +90,9 @@ class Evaluation:
         metrics: The values by the names of the metrics, in printed order.
         outputs: The output of the run for each example; None for a language model.
         truncated: Number of examples whose input or output was truncated at its maximum length.
-        baseline: The metrics of a baseline on the same examples; None if the task has none.
+        baseline: The metrics of a baseline on the same examples; None without a baseline.
         languages: The metrics by target language, if the examples have several.
+        no_baseline: The reason why there is no baseline; "" if there is one.
     """
 
     step: int
@@ -101,13 +102,14 @@ class Evaluation:
     truncated: int = 0
     baseline: Baseline | None = None
     languages: Mapping[str, Mapping[str, MetricValue]] = field(default_factory=dict)
+    no_baseline: str = ""
 
     @property
-    def beats_baseline(self) -> bool:
-        """True if the first metric is better than that of the baseline, or there is no baseline."""
+    def beats_baseline(self) -> bool | None:
+        """True if the first metric is better than the baseline's; None without a comparison."""
         name, metric = next(iter(self.metrics.items()))
         if self.baseline is None or name not in self.baseline.metrics:
-            return True
+            return None
         other = self.baseline.metrics[name].value
         return metric.value < other if METRICS[name].lower_is_better else metric.value > other
 
@@ -120,7 +122,10 @@ class Evaluation:
             "metrics": _to_dicts(self.metrics),
             "baseline": self.baseline
             and {"name": self.baseline.name, "metrics": _to_dicts(self.baseline.metrics)},
+            "beats_baseline": self.beats_baseline,
         }
+        if self.no_baseline:
+            content["no_baseline"] = self.no_baseline
         if self.languages:
             content["languages"] = {
                 name: _to_dicts(metrics) for name, metrics in self.languages.items()

@@ -11,9 +11,20 @@ import numpy as np
 
 from keras_seq.data import TokenPair
 from keras_seq.preparation.encoding import Separators
+from keras_seq.settings import Settings, SettingsError
 
 # Size of the sample of a large corpus from which pairs are joined.
 _MAX_SAMPLE = 100_000
+
+
+def check_concatenation(settings: Settings) -> None:
+    """Raises SettingsError if pairs with features are to be joined."""
+    data = settings.data
+    if data.concatenation and data.has_features:
+        raise SettingsError(
+            f"data.concatenation: received {data.concatenation:g}, expected 0 with features in "
+            "data.columns: a joined pair mixes the features of two pairs"
+        )
 
 
 class Concatenation:

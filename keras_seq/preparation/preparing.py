@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from keras_seq.data import TokenPair, pack, write_corpus
-from keras_seq.preparation.concatenation import Concatenation
+from keras_seq.preparation.concatenation import Concatenation, check_concatenation
 from keras_seq.preparation.encoding import Encoded, Encoder, PairEncoder, encode_here
 from keras_seq.preparation.files import (
     PairCounts,
@@ -24,7 +24,7 @@ from keras_seq.preparation.reporting import EncodingReport, report, report_unkno
 from keras_seq.preparation.share_of_text import first_share, random_share
 from keras_seq.preparation.sharing import SharedText, share_prepared, with_prepared
 from keras_seq.preparation.teacher import copy_teacher, open_teacher
-from keras_seq.preparation.units import with_units
+from keras_seq.preparation.units import check_whole_words, with_units
 from keras_seq.preparation.vocabularies import VocabularyLearner, check_labels, with_learned
 from keras_seq.preparation.warm_start import (
     check_initial_checkpoint,
@@ -102,6 +102,7 @@ def create_prepared_run(
     settings, counts, prepared = shared
     _check_bleu_tokenizer(settings.score.tokenize)
     check_schedule(settings)
+    check_concatenation(settings)
     validation_files(settings.data, settings.task)
     base = check_initial_checkpoint(settings, directory, notice)
     kept = base if starts_with_vocabulary(settings) else prepared
@@ -235,6 +236,7 @@ class _Preparation:
         kept = self.base if starts_with_vocabulary(settings) else self.teacher
         if kept is not None:
             source, target = kept.vocabularies
+            check_whole_words(settings, source.kind, f" in {kept.path}")
             self._check_kept_languages(kept)
             if isinstance(target, Labels):
                 check_labels(settings, self.read, self.train_files, target)
@@ -246,6 +248,8 @@ class _Preparation:
         files, notice = self.train_files, self.notice
         learn = VocabularyLearner(settings, self.read, files, notice, self.counts).learn
         source, target = self.executor.tokenizers(settings, learn) if self.executor else learn()
+        if path := settings.tokenizer.of_side("source").model:
+            check_whole_words(settings, source.kind, f" in {path}")
         self.run.update_settings(with_learned(settings, source, target))
         return with_languages_of(settings, source, target)
 

@@ -40,13 +40,18 @@ def with_units(settings: Settings, counts: PairCounts, notice: Notice | None = N
     The choice depends only on the settings and the counts, so it is deterministic. Afterwards no
     kind or normalization is "auto", except for imported vocabularies, and the vocabulary is joint
     only if both sides have the same settings. Raises SettingsError if the user asked for a joint
-    vocabulary, but the settings of the sides differ.
+    vocabulary, but the settings of the sides differ; or for parts of words, but the model reads the
+    characters of whole words.
     """
     tokenizer = settings.tokenizer
     sides = _sides(settings)
     requested = {side: tokenizer.of_side(side) for side in sides}
     units = _choose_units(settings, counts, requested)
     resolved = {side: _with_unit(requested[side], units.get(side)) for side in sides}
+    first = resolved[sides[0]]
+    # The kind of an imported vocabulary is known when its file is read.
+    if first.model is None:
+        check_whole_words(settings, str(first.kind))
     for side, unit in units.items():
         if notice and requested[side].kind == "auto":
             name = "vocabulary" if len(sides) == 1 else f"{side} vocabulary"
@@ -74,6 +79,9 @@ def _choose_units(
     if settings.training.subword_alpha:
         sampled = Units("unigram", "nfc", "training.subword_alpha samples segmentations")
         return dict.fromkeys(open_sides, sampled)
+    if _reads_characters(settings):
+        words = Units("word", "nfc", "the model reads the characters of whole words")
+        return dict.fromkeys(open_sides, words)
     if TASKS[settings.task].reads_sounds:
         transcripts = choose_transcript_units(counts.target or LineStatistics())
         return dict.fromkeys(open_sides, transcripts)
@@ -87,6 +95,26 @@ def _choose_units(
             both = Units("unigram", "nfc", "tokenizer.joint, and the sides differ")
             return dict.fromkeys(open_sides, both)
     return units
+
+
+def check_whole_words(settings: Settings, kind: str, origin: str = "") -> None:
+    """Raises SettingsError if the model reads the characters of words, and tokens are not words.
+
+    A word of several tokens would be unknown to such a model. `kind` is the kind of the vocabulary,
+    and `origin` says where it is from.
+    """
+    if kind == "word" or not _reads_characters(settings):
+        return
+    keys = ("character_filters", "form_units")
+    names = [f"model.{key}" for key in keys if getattr(settings.model, key, 0)]
+    raise SettingsError(
+        f"tokenizer.kind: received {kind!r}{origin}, expected 'word' with {' and '.join(names)}: "
+        "the model reads the characters of whole words"
+    )
+
+
+def _reads_characters(settings: Settings) -> bool:
+    return settings.model.reads_characters and TASKS[settings.task].has_labels
 
 
 def _wants_joint(settings: Settings) -> bool:
@@ -134,8 +162,9 @@ def corpus_shape(settings: Settings, counts: PairCounts) -> CorpusShape:
     ]
     kinds = [settings.tokenizer.of_side(side).kind for side in SIDES]
     symbols = settings.task == "translate" and kinds[1] in ("char", "word", "byte")
-    inflected = symbols and settings.data.has_features and kinds == ["char", "char"]
-    return CorpusShape(counts.usable, symbols, max(lengths, default=0.0), inflected)
+    features = settings.data.has_features
+    inflected = symbols and features and kinds == ["char", "char"]
+    return CorpusShape(counts.usable, symbols, max(lengths, default=0.0), inflected, features)
 
 
 def _tokens_per_line(kind: str | None, statistics: LineStatistics) -> float:

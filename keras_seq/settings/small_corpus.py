@@ -44,12 +44,14 @@ class CorpusShape(NamedTuple):
         tokens: Approximate mean number of tokens of the longer side of a pair.
         inflected: True if the pairs have features and both sides are characters, so that a target
             copies much of its source.
+        features: True if the pairs have features.
     """
 
     pairs: int
     symbols: bool
     tokens: float
     inflected: bool = False
+    features: bool = False
 
     @property
     def is_small(self) -> bool:
@@ -70,7 +72,7 @@ def in_proportion(shape: CorpusShape, family: str) -> dict[str, Any]:
     (27, 45)
     """
     # A joined pair would mix the features of two forms.
-    added = _by_size(_CONCATENATION, shape.pairs) if shape.symbols and not shape.inflected else 0.0
+    added = _by_size(_CONCATENATION, shape.pairs) if shape.symbols and not shape.features else 0.0
     # A joined pair is as long as two pairs.
     tokens = shape.pairs * (shape.tokens + 1) * (1 + 2 * added)
     batch_tokens = int(min(max(tokens / 100, 1024), 4096))

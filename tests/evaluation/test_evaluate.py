@@ -146,7 +146,8 @@ def test_classifier_is_compared_with_the_most_frequent_label(classifier_run, tmp
     assert result.baseline.name == "most frequent label"
     labels = [label for _, label in lines]
     assert result.baseline.metrics["accuracy"].value == labels.count("dry") / 41
-    assert result.beats_baseline and result.to_dict()["baseline"]["name"] == "most frequent label"
+    assert result.beats_baseline is True
+    assert result.to_dict()["baseline"]["name"] == "most frequent label"
 
 
 def test_tagger_is_compared_with_the_most_frequent_tag_of_each_word(tagger_run):
@@ -170,7 +171,36 @@ def test_translations_are_compared_with_copies_of_the_source(tiny_run):
     sources, references = ["1999-05-03", "5/6/1987"], ["1999-05-03", "1987-06-05"]
     result = keras_seq.evaluate(tiny_run, sources, references, metrics=["exact", "cer"])
     assert result.baseline.metrics["exact"].value == 50.0
-    assert not result.beats_baseline
+    assert result.beats_baseline is False
+
+
+def without_training_text(run, folder):
+    """Copies a run without its training text, as averages of checkpoints are."""
+    copy = shutil.copytree(run, folder / "run")
+    shutil.rmtree(copy / "data" / "train")
+    return copy
+
+
+def test_copies_of_the_source_need_no_training_text(tiny_run, tmp_path):
+    run = without_training_text(tiny_run, tmp_path)
+    result = keras_seq.evaluate(run, ["5/6/1987"], ["5/6/1987"], metrics=["exact"])
+    assert result.baseline.metrics["exact"].value == 100.0
+    assert (result.beats_baseline, result.no_baseline) == (False, "")
+
+
+def test_a_baseline_that_cannot_be_computed_is_reported(
+    classifier_run, tmp_path, keras_seq_command
+):
+    run = without_training_text(classifier_run, tmp_path)
+    data = write_lines(tmp_path / "data.tsv", labeled_lines(5, seed=5))
+    outcome = keras_seq_command("evaluate", run, "--data", data, "--json")
+    assert outcome.code == 0, outcome.err
+    reason = f"{run} has no training text to count"
+    assert f"no baseline: {reason}\n" in outcome.err
+    found = json.loads(outcome.out)
+    assert (found["baseline"], found["beats_baseline"]) == (None, None)
+    assert found["no_baseline"] == reason
+    assert "not better" not in (run / "README.md").read_text()
 
 
 def test_baseline_of_damaged_token_ids_is_an_error_of_one_line(tagger_run, tmp_path):
@@ -203,6 +233,11 @@ def test_card_reports_the_evaluated_test_sets(tiny_run, tmp_path):
         "`nrefs:1` |"
         for name in ("c.tsv", "b.tsv")
     ]
+    assert "not better" not in card
+    for value in (0.0, 50.0):
+        add_to_card(run, "c.tsv", evaluation_of(2, value, copies))
+        sentence = "On c.tsv, the model is not better than its baseline, which needs no model."
+        assert ((run.path / "README.md").read_text().count(sentence)) == (value == 0.0)
 
 
 def test_card_and_scores_of_many_test_sets_are_read_again(tiny_run, tmp_path):
@@ -227,7 +262,9 @@ def test_damaged_evaluations_are_replaced(tiny_run, tmp_path):
 
 def test_evaluate_writes_the_card(tiny_run, pairs, tmp_path, keras_seq_command):
     run = shutil.copytree(tiny_run, tmp_path / "run")
-    outcome = keras_seq_command("evaluate", run, "--pairs", pairs, "-m", "exact")
+    both = keras_seq_command("evaluate", run, "--data", pairs, "--pairs", pairs)
+    assert both.code == 2 and "received --pairs, --data, expected --pairs FILE, or" in both.error
+    outcome = keras_seq_command("evaluate", run, "--data", pairs, "-m", "exact")
     assert outcome.code == 0, outcome.err
     assert "baseline (copy of the source): EXACT = 0.00\n" in outcome.err
     assert f"| test.tsv, 12 lines | EXACT | {values_of(outcome)['EXACT']:.2f} | " in (

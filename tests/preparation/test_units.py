@@ -149,3 +149,47 @@ def test_given_settings_of_the_model_keep_its_family(tmp_path, overrides, family
     path.write_text("".join(f"{a}\t{b}\n" for a, b in PHONES), encoding="utf-8")
     settings, _ = resolve_settings(overrides={"data.pairs": str(path), **overrides})
     assert settings.model.family == family
+
+
+def label_text(folder):
+    """Writes rare words, for which subwords are chosen, and returns the settings of a tagger."""
+    words = [f"{stem}{ending}" for stem in "abcdefgh" for ending in ("ing", "ed", "s", "er", "est")]
+    lines = (f"{one}{two} lies on {two} now\tN V P N A\n" for one in words for two in words)
+    (folder / "tagged.tsv").write_text("".join(lines))
+    return {"task": "tag", "data.labeled": str(folder / "tagged.tsv"), "model.form_units": 4}
+
+
+def test_models_that_read_characters_get_a_vocabulary_of_words(tmp_path):
+    values = label_text(tmp_path)
+    notices: list[str] = []
+    settings = load_settings(preset="tag-transformer", overrides=values)
+    run = open_or_prepare(settings, tmp_path / "run", notice=notices.append)
+    run.unlock()
+    assert run.source_tokenizer.kind == "word"
+    reason = "vocabulary of words: the model reads the characters of whole words"
+    assert reason in notices
+    without = load_settings(preset="tag-transformer", overrides=values | {"model.form_units": 0})
+    assert with_units(without, count_pairs(without.data)).tokenizer.kind == "unigram"
+
+
+@pytest.mark.parametrize("kind", ["unigram", "bpe", "char", "byte"])
+def test_models_that_read_characters_refuse_parts_of_words(tmp_path, kind):
+    overrides = label_text(tmp_path) | {"tokenizer.kind": kind, "model.character_filters": 3}
+    settings = load_settings(preset="tag-transformer", overrides=overrides)
+    message = f"tokenizer.kind: received '{kind}', expected 'word' with model.character_filters and"
+    with pytest.raises(SettingsError, match=message):
+        open_or_prepare(settings, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_models_that_read_characters_refuse_an_imported_vocabulary_of_subwords(tmp_path):
+    values = label_text(tmp_path)
+    file = tmp_path / "subwords.model"
+    file.write_bytes(Tokenizer.train(["aing lies on bed"] * 9, size=280).to_bytes())
+    settings = load_settings(
+        preset="tag-transformer", overrides=values | {"tokenizer.model": str(file)}
+    )
+    message = f"kind: received 'unigram' in {file}, expected 'word' with model.form_units: the mod"
+    with pytest.raises(SettingsError, match=message):
+        open_or_prepare(settings, tmp_path / "run")
+    assert not (tmp_path / "run").exists()

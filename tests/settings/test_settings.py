@@ -330,7 +330,7 @@ def test_the_model_of_symbols_follows_the_size_and_the_features():
     }
     # A joined pair would mix the features of two forms.
     assert "data" in in_proportion(symbols(800), "transformer")
-    assert "data" not in in_proportion(symbols(800)._replace(inflected=True), "transformer")
+    assert "data" not in in_proportion(symbols(800)._replace(features=True), "transformer")
     # Recurrent models read features as tokens.
     assert model_of(800, "rnn", inflected=True) == {"members": 4}
 

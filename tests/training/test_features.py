@@ -9,6 +9,7 @@ from serving.test_saved_model import Served
 
 import keras_seq
 from keras_seq import litert, runtime
+from keras_seq.preparation import open_or_prepare, resolve_settings
 from keras_seq.run import Run
 from keras_seq.serving import (
     SavedModelTranslator,
@@ -208,6 +209,36 @@ def test_settings_that_features_exclude_are_refused(tmp_path, override):
     values = [f"data.pairs={tmp_path / 'a.tsv'}", f"data.columns={COLUMNS}", override]
     with pytest.raises(SettingsError, match="expected .* with features in data.columns"):
         keras_seq.load_settings(overrides=values)
+
+
+def write_pronunciations(path):
+    """Writes 300 words and sounds, whose joined pairs the model learns, with a feature."""
+    letters = "abcdefgh"
+    words = [a + b + c for a in letters for b in letters for c in letters][:300]
+    path.write_text("".join(f"{word}\t{' '.join(word.upper())}\tX\n" for word in words))
+    return {"data.pairs": str(path), "data.columns": COLUMNS}
+
+
+def test_pairs_with_features_are_never_joined(tmp_path):
+    values = write_pronunciations(tmp_path / "pairs.tsv")
+    notices = []
+    settings, counts = resolve_settings(overrides=values)
+    run = open_or_prepare(settings, tmp_path / "run", notice=notices.append, counts=counts)
+    run.unlock()
+    assert run.target_tokenizer.kind == "word"
+    assert not any("pairs added" in line for line in notices)
+    # Without features, the same pairs are joined.
+    without, _ = resolve_settings(overrides=values | {"data.columns": "source=1,target=2"})
+    assert (without.data.concatenation, settings.data.concatenation) == (2.0, 0.0)
+
+
+def test_joined_pairs_with_features_are_refused(tmp_path):
+    values = write_pronunciations(tmp_path / "pairs.tsv") | {"data.concatenation": 0.5}
+    settings, counts = resolve_settings(overrides=values)
+    message = "data.concatenation: received 0.5, expected 0 with features in data.columns"
+    with pytest.raises(SettingsError, match=message):
+        open_or_prepare(settings, tmp_path / "run", counts=counts)
+    assert not (tmp_path / "run").exists()
 
 
 def test_ctranslate2_refuses_features(tmp_path):
