@@ -202,8 +202,8 @@ def rewritten(path, model, **entries):
         (lambda path: rewritten(path, b"TFL3" * 9), "cannot be loaded: "),
         (lambda path: rewritten(path, b"", format="other"), "export it again"),
         (
-            lambda path: rewritten(path, b"", task="dance"),
-            "task: received 'dance', expected one of translate",
+            lambda path: rewritten(path, b"", answer="dance"),
+            "answer: received 'dance', expected one of text",
         ),
         (
             lambda path: rewritten(path, b"", source={"file": "../a"}),
