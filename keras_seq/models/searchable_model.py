@@ -45,7 +45,7 @@ class SearchableModel(FunctionalModel):
 
         Args:
             memory: Output of `encoder`.
-            beam_size: Integer K.
+            beam_size: Integer K, or in an export a scalar tensor.
             length: Integer or scalar tensor, the number of steps that the state must hold.
                 Recurrent states hold any number of steps and ignore it.
 
