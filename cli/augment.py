@@ -214,9 +214,10 @@ def hallucinate(
 
     files = _pair_files(pairs, columns)
     read = _Counted(files.read(notice), _is_usable)
+    # Says how many pairs have no stem.
     examples = hallucinated_pairs(list(read.kept()), count, seed=seed, notice=notice)
     number = _write(output, files.names["pairs"], examples, overwrite)
-    _report(output, _made_of(number, read))
+    _report(output, f"{number:,} pairs; left out: {read.left_out:,} without text on both sides")
     if number < count:
         notice(f"fewer than {count:,}, because the stems of these pairs allow no others")
 

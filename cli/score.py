@@ -75,7 +75,7 @@ def score(
 
                     count = (samples or RESAMPLES) if confidence else None
                     columns = _cased(system, lowercase), _cased(references[0], lowercase)
-                    values |= plugin_values(*columns, of_plugins, count)
+                    values |= plugin_values(*columns, of_plugins, count, lowercase)
                 results[name] = [values[one] for one in metrics]
     except ValueError as error:
         raise InputError(str(error)) from None

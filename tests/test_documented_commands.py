@@ -68,7 +68,7 @@ def test_commands_have_options_and_settings_that_exist(page):
     "script",
     [
         "keras-seq translate runs/a test.en --no-such-option",
-        "cd x && keras-seq translate --beam-size > out",
+        "cd x && keras-seq translate runs/a --beam-size > out",
         "keras-seq train runs/a --set training.no_such=1",
         "keras-seq train runs/a \\\n  --max-steps one",
     ],

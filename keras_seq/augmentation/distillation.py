@@ -58,8 +58,9 @@ def make_distilled_pairs(
     the best translation or by the candidate that is closest to the target of the corpus.
 
     Features and target languages of the corpus are the third column of the output. Weights of the
-    corpus are written to `output` + ".weights". If the corpus is the training text of the teacher,
-    the pairs that the teacher held out for its validation are left out.
+    corpus are written to a file with the name of `output` and the ending `.weights`, instead of
+    `.gz` if it ends so. Without `files`, the corpus is the training text of the teacher, without
+    the pairs that the teacher held out for its validation.
 
     The translations are stored in `output` + ".job" until the end. If the call is interrupted, the
     same call resumes it from there.
@@ -98,9 +99,11 @@ def make_distilled_pairs(
     files = files or training_files(opened.settings.data)
     weights_path = _weights_path(path) if files.has_weights else None
     inputs = list(itertools.chain(*files.names.values()))
-    for one in filter(None, (path, weights_path)):
-        check_output(one, inputs, overwrite=overwrite)
     folder = path.with_name(f"{path.name}.job")
+    # A kill may come between the two files; the weights are then written again.
+    interrupted = folder.exists() and not path.exists()
+    check_output(path, inputs, overwrite=overwrite)
+    check_output(_weights_path(path), inputs, overwrite=overwrite or interrupted)
     count = 1 if closest == "none" else candidates
     own = opened.settings.search
     search = {"beam_size": max(count, own.beam_size), **(search or {})}
@@ -210,6 +213,9 @@ def _write(
     choose: Callable[[list[str], str], str],
 ) -> DistilledCounts:
     pairs = changed = untranslated = 0
+    if weights_path is None:
+        # Those of an earlier corpus do not belong to these pairs.
+        remove(_weights_path(path))
     with contextlib.ExitStack() as files:
         write = files.enter_context(atomic_lines(path))
         write_weight = files.enter_context(atomic_lines(weights_path)) if weights_path else None

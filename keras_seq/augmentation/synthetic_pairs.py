@@ -15,7 +15,7 @@ from keras_seq.augmentation.pair_lines import (
     pair_line,
     without_tabs,
 )
-from keras_seq.cleaning import is_copy
+from keras_seq.cleaning import CorpusStatistics, is_copy
 from keras_seq.jobs import run_locally, translate_files
 from keras_seq.run import Run
 from keras_seq.storage import atomic_lines, remove
@@ -28,6 +28,9 @@ from keras_seq.text import (
     split_language,
     with_languages,
 )
+
+# Copies among the validation pairs that show that copies are right; fewer may be by chance.
+_MIN_COPIES = 10
 
 
 class SyntheticCounts(NamedTuple):
@@ -111,7 +114,7 @@ def make_synthetic_pairs(
     # A run of several target languages often has the same languages as sources.
     if statistics is not None and not any_language and not opened.languages:
         require_source_language(opened, statistics, names)
-    keeps_copies = statistics is not None and statistics.copies_are_right
+    keeps_copies = statistics is not None and _has_many_copies(statistics)
     folder = path.with_name(f"{path.name}.job")
     translate_files(
         run,
@@ -131,6 +134,11 @@ def make_synthetic_pairs(
         for line in columns.notices(path):
             notice(line)
     return counts
+
+
+def _has_many_copies(statistics: CorpusStatistics) -> bool:
+    copies = round(statistics.copies * statistics.num_examples)
+    return statistics.copies_are_right and copies >= _MIN_COPIES
 
 
 def _translated(names: Sequence[str], folder: Path) -> Iterator[tuple[str, str]]:
@@ -170,7 +178,8 @@ class _Columns(NamedTuple):
             received = f"target language of the pairs: received {target_language!r}, expected none"
             if has_features:
                 raise InputError(
-                    f"{received}: {run.path} reads features, and pairs have a column of either"
+                    f"{received}: {run.path} reads features, and pairs have either features or "
+                    "target languages"
                 )
             if run.languages and text_is == "source":
                 raise InputError(f"{received}: it is the language that {run.path} translates into")

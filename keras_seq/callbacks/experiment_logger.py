@@ -117,7 +117,7 @@ class TableLogger(ExperimentLogger):
 
     def start(self) -> None:
         earlier = _rows(self.path) if check_regular(self.path).exists() else ()
-        with named_errors(self.path), atomic_file(self.path) as file:
+        with atomic_file(self.path) as file:
             file.write(_as_csv(["step", "name", "value"]))
             file.writelines(line for step, line in earlier if step <= self.step)
 

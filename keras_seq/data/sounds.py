@@ -87,7 +87,7 @@ class SoundReader:
         length: Number of samples at this rate, rounded up. A damaged file may have fewer.
 
     Raises:
-        InputError: If the file is not a recording.
+        InputError: If the file is not a recording, or does not say how long it is.
     """
 
     def __init__(
@@ -97,6 +97,8 @@ class SoundReader:
         self._name = name
         with _reading(name) as soundfile:
             header = soundfile.info(file)
+        if header.frames == _UNKNOWN:
+            raise InputError(f"{name}: its header does not say how long it is; write it to a file")
         self.info = SoundInfo(header.samplerate, header.frames)
         self._channels = header.channels
         self.values = header.frames * header.channels
@@ -105,10 +107,6 @@ class SoundReader:
 
     def check_size(self) -> None:
         """Raises InputError if the recording is too large to be read."""
-        if self.info.samples == _UNKNOWN:
-            raise InputError(
-                f"{self._name}: its header does not say how long it is; write it to a file again"
-            )
         if self.values > MAX_SOUND_VALUES or self.length > MAX_SOUND_SAMPLES:
             raise InputError(
                 f"{self._name}: {self.info.samples:,} samples per channel and {self.values:,} in "

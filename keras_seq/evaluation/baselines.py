@@ -68,7 +68,7 @@ def most_frequent_tags(run: Run, texts: Sequence[str]) -> list[list[str]]:
 
 
 def _training_text(run: Run) -> TokenCorpus:
-    # Averages of checkpoints and published runs are without it.
+    # Most averages of checkpoints and published runs are without it.
     if not run.train_directory.exists():
         raise NoTrainingTextError(f"{run.path} has no training text to count")
     # The run may come from anywhere.

@@ -15,9 +15,16 @@ from keras_seq.settings import METRICS
 
 
 def plugin_values(
-    outputs: Sequence[str], references: Sequence[str], names: Sequence[str], samples: int | None
+    outputs: Sequence[str],
+    references: Sequence[str],
+    names: Sequence[str],
+    samples: int | None,
+    lowercased: bool = False,
 ) -> dict[str, MetricValue]:
-    """Computes metrics of plugins, with confidence intervals if `samples` is not None."""
+    """Computes metrics of plugins, with confidence intervals if `samples` is not None.
+
+    `lowercased` says that the lines were in lower case, for the signature.
+    """
     values = {}
     for name in names:
         metric: Metric = added("metric")[name]
@@ -31,7 +38,7 @@ def plugin_values(
 
         mean, interval = resampled(of_resample, len(outputs), samples)
         value = of_resample(np.ones(len(outputs), np.int64))
-        signature = f"lines:{len(outputs)}"
+        signature = f"lines:{len(outputs)}" + "|case:lc" * lowercased
         if samples is not None:
             signature += f"|bs:{samples}|seed:{SEED}"
         digits = metric.digits

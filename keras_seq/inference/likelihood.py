@@ -208,7 +208,8 @@ class LikelihoodScorer(RunPredictor):
             scoring_memory(self._model, source, target, self.target_tokenizer.vocabulary_size),
             len(pairs),
             1,
-            f"the score of a translation of {target:,} tokens, with a source of {source:,},",
+            f"the score of a text of up to {target:,} tokens"
+            + (f", with a source of up to {source:,}," if source > 1 else ""),
             "use shorter lines",
         )
         for start in range(0, len(pairs), rows):

@@ -109,7 +109,8 @@ def check_whole_words(settings: Settings, kind: str, origin: str = "") -> None:
     names = [f"model.{key}" for key in keys if getattr(settings.model, key, 0)]
     raise SettingsError(
         f"tokenizer.kind: received {kind!r}{origin}, expected 'word' with {' and '.join(names)}: "
-        "the model reads the characters of whole words"
+        "the model reads the characters of whole words; set "
+        f"{' and '.join(f'{name}=0' for name in names)} for other vocabularies"
     )
 
 

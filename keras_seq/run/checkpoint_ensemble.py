@@ -43,7 +43,8 @@ def ensemble_settings(run: Run, count: int) -> Settings:
     try:
         return Settings.from_dict(settings.to_dict(), where=f"{run.path}: ")
     except SettingsError as error:
-        raise InputError(f"{error}: average the weights, or fewer checkpoints") from None
+        advice = "average the weights" + (", or fewer checkpoints" if members > 100 else "")
+        raise InputError(f"{error}: {advice}") from None
 
 
 def ensemble_weights(run: Run, steps: Sequence[int], settings: Settings) -> dict[str, np.ndarray]:

@@ -61,7 +61,7 @@ def check_format(path: Path, what: str, number: Any, known: int) -> None:
         shown = str(number)[:20]
         advice = "upgrade keras-seq: python -m pip install --upgrade keras-seq"
     else:
-        shown, advice = repr(number)[:20], "the file is damaged: copy it again, or use --overwrite"
+        shown, advice = repr(number)[:20], "the file is damaged: copy it again"
     raise InputError(f"{path}: format {shown} of {what}, expected {known}: {advice}")
 
 

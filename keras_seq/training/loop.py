@@ -108,6 +108,9 @@ class TrainingLoop:
         )
         self.validation.set_model(self.train_model)
         self.validation.restore(state)
+        # They may see a validation before `fit` begins.
+        for callback in self.callbacks:
+            callback.set_model(self.train_model)
 
     def fit(self) -> TrainingResult:
         """Trains until a limit is reached.
@@ -132,6 +135,7 @@ class TrainingLoop:
         if self.limit.reached():
             # The earlier process was killed during its last validation. Repeat the validation.
             self.validation.on_train_end()
+            self._end_callbacks()
         else:
             self._train()
         self.events.close()
@@ -155,6 +159,7 @@ class TrainingLoop:
         self._announce_duration()
         self.validation.catch_up()
         if self.validation.out_of_patience:
+            self._end_callbacks()
             return
         # The validation runs after the checkpoint, because it marks a saved checkpoint as best.
         callbacks = [
@@ -163,6 +168,8 @@ class TrainingLoop:
             self.guard,
             keras.callbacks.LambdaCallback(on_train_batch_end=self._after_update),
             self.checkpoint,
+            # The last validation comes before the end of the logs in `self.callbacks`.
+            keras.callbacks.LambdaCallback(on_train_end=self.validation.on_train_end),
             # Before the validation, so that they know the update that it belongs to.
             *self.callbacks,
             self.validation,
@@ -173,6 +180,12 @@ class TrainingLoop:
             callbacks = [within, OncePerUpdate(callbacks, self.micro_batches)]
         updates = self.setup.updates_per_epoch
         self.setup.fit(self._batches, updates, epochs=10**9, callbacks=callbacks)
+
+    def _end_callbacks(self) -> None:
+        """Lets the callbacks write a validation without updates, for which `fit` does not run."""
+        for callback in self.callbacks:
+            callback.on_train_begin()
+            callback.on_train_end()
 
     def _announce_duration(self) -> None:
         updates = (self.limit.max_steps or 0) - self.limit.step

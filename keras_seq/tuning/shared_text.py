@@ -70,6 +70,11 @@ class SharedText:
     def _read_keys(self) -> list[str]:
         path = self._folder / _KEYS
         if not path.exists():
+            if (self._folder / "1").exists():
+                raise InputError(
+                    f"{path}: missing, so that the settings of the prepared texts are unknown: "
+                    "--overwrite starts the search again"
+                )
             return []
         keys = read_json(path, MAX_INDEX_BYTES).get("keys")
         if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):

@@ -94,5 +94,6 @@ def test_text_in_which_every_word_goes_with_every_other_does_not(tmp_path, monke
     folder.mkdir()
     before, after = gain(folder, monkeypatch, regular=False)
     error = 0.5 / TESTED**0.5
+    assert before / TESTED == pytest.approx(0.5, abs=3 * error)
     assert after / TESTED == pytest.approx(0.5, abs=3 * error)
     assert abs(after - before) / TESTED < 3 * 2**0.5 * error

@@ -118,11 +118,19 @@ def test_weights_are_kept_and_pairs_that_the_teacher_held_out_are_not(tmp_path, 
     output.unlink()
     with pytest.raises(InputError, match=r"out.tsv.weights: exists already; --overwrite"):
         make_distilled_pairs(run.path, output)
+    # A kill came between the two files.
+    job = tmp_path / "out.tsv.gz.job"
+    job.mkdir()
+    assert make_distilled_pairs(run.path, output) == (114, 114, 0, 6)
+    assert len(weights.read_text().split()) == 114 and not job.exists()
 
-    # Named files are taken whole, and what their reader says is passed on.
+    # Named files are taken whole, and what their reader says is passed on. The weights of the
+    # earlier pairs are not theirs.
     (tmp_path / "more.tsv").write_text("source\ttarget\n" + (tmp_path / "real.tsv").read_text())
     more = PairFiles(pairs=str(tmp_path / "more.tsv"))
-    assert make_distilled_pairs(run.path, output, files=more, notice=notices.append)[0] == 90
+    options = {"overwrite": True, "notice": notices.append}
+    assert make_distilled_pairs(run.path, output, files=more, **options)[0] == 90
+    assert not weights.exists()
     assert len([line for line in notices if "more.tsv:1: " in line]) == 1
     with pytest.raises(InputError, match="more.tsv: would replace the text it is made of"):
         make_distilled_pairs(run.path, tmp_path / "more.tsv", files=more, overwrite=True)

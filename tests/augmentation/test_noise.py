@@ -117,14 +117,14 @@ def test_the_commands_write_pairs(tmp_path, keras_seq_command):
     made = [line.split("\t") for line in gzip.decompress(packed.read_bytes()).decode().splitlines()]
     assert len(made) == 5
     assert all(row[1] == f"{row[0]}ed" and row[2] == "V;PST" for row in made)
-    said = f"{packed}: 5 pairs made of 2; left out: 1 without text on both sides\n"
+    said = f"{packed}: 5 pairs; left out: 1 without text on both sides\n"
     assert outcome.err.startswith(said) and "some of these pairs may be held out" in outcome.err
     pairs.write_text(pairs.read_text() + "go\tV;PST\twent\n")
     outcome = keras_seq_command(
         "augment", "hallucinate", pairs, "-o", packed, *columns, "--count", 5, "--overwrite"
     )
     said = "1 of 3 pairs are not used: source and target share no 3 consecutive letters\n"
-    assert outcome.err.startswith(said)
+    assert outcome.err.startswith(f"{said}{packed}: 5 pairs; left out: 1 without text")
     pairs.write_text(pairs.read_text().rpartition("go\t")[0])
 
     out = tmp_path / "out.tsv"

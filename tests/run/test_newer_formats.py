@@ -78,7 +78,7 @@ def test_record_without_the_number_of_a_format_is_refused(run, reopened, number)
         reopened().read_preparation()
     assert str(refused.value) == (
         f"{run.path / 'data' / 'prepared.json'}: format {number!r:.20} of prepared text, expected "
-        "1: the file is damaged: copy it again, or use --overwrite"
+        "1: the file is damaged: copy it again"
     )
 
 

@@ -142,6 +142,16 @@ def by_a_chain(meta_graph):
     input_of(function, "shape", "Const", [4 << 20])
 
 
+def by_a_range(meta_graph):
+    """Every third integer from 5 down to -1.5 billion, each of 8 bytes."""
+    node = node_with(meta_graph, "Range")
+    function = meta_graph.graph_def.library.function[-1]
+    node.attr["Tidx"].type = 9
+    node.input.extend(["start:output:0", "limit:output:0", "step:output:0"])
+    for name, value in (("start", 5), ("limit", -1_500_000_000), ("step", -3)):
+        input_of(function, name, "Const", [value])
+
+
 def by_many(meta_graph):
     for _ in range(9):
         made_by("Fill", 0, [2 << 20])(meta_graph)
@@ -160,6 +170,8 @@ def by_many(meta_graph):
         in_the_graph_by_identities,
         by_a_filled_shape,
         by_a_chain,
+        made_by("Pad", 1, [0, 30_000, 15_000, 15_000]),
+        by_a_range,
         by_many,
     ],
 )
@@ -177,6 +189,10 @@ def test_tensors_of_small_and_computed_sizes_are_accepted(version):
         made_by("BroadcastTo", 1, [-1, 300, -(1 << 31)])(meta_graph)
         made_by("Tile", 1)(meta_graph)
         meta_graph.graph_def.library.function[-1].node_def[1].op = "Shape"
+        made_by("PadV2", 1, [0, 0, 1, 2])(meta_graph)
+        # A shape that is not of integers.
+        made_by("Fill", 0, [1])(meta_graph)
+        meta_graph.graph_def.library.function[-1].node_def[1].attr["value"].tensor.dtype = 1
         # Nodes that lead to themselves.
         made_by("Tile", 1, [2])(meta_graph)
         meta_graph.graph_def.library.function[-1].node_def[0].input[0] = "more"

@@ -108,7 +108,7 @@ def test_a_recording_above_the_limit_is_not_decoded(served):
     long = audio(np.zeros(11 * 60 * 1000), 1000, "FLAC")
     code, message = served.refused(json.dumps({"instances": [{"audio": long}]}).encode())
     assert code == 400
-    assert message.startswith("1 recording of up to 660 s in one request, at most 600 s")
+    assert message == "a recording of 660.0 s, at most 600 s; split the recording"
 
 
 def test_a_recording_of_many_channels_at_a_high_rate_is_not_decoded(served):
@@ -128,11 +128,14 @@ def test_recordings_that_are_too_long_together_are_refused_before_they_are_padde
     rows = [{"audio": audio(np.zeros(seconds * RATE), RATE, "FLAC")} for seconds in (540, 1)]
     code, message = served.refused(json.dumps({"instances": [rows[0], *[rows[1]] * 100]}).encode())
     assert code == 400
-    assert message.startswith("101 recordings of up to 540 s in one request, at most 600 s")
+    assert message.startswith("101 recordings of up to 540.0 s in one request, at most 600 s")
     assert len(served.predict([rows[1]] * 100)) == 100
 
 
-def test_decoded_recordings_of_all_requests_have_a_bound(monkeypatch):
+@pytest.mark.parametrize(
+    "limits", [{"sound_bytes": 6 * RATE}, {"total_sound_values": 3 * RATE // 2}], ids=list
+)
+def test_decoded_recordings_of_all_requests_have_a_bound(limits, monkeypatch):
     """Of two seconds in two requests, only one fits; text is answered meanwhile."""
     float32 = TensorInfo("DT_FLOAT", (None, None))
     sounds = Signature({"samples": float32, "lengths": TensorInfo("DT_INT32", (None,))}, {})
@@ -146,7 +149,7 @@ def test_decoded_recordings_of_all_requests_have_a_bound(monkeypatch):
     request = {"signature_name": "sounds", "instances": [row]}
 
     async def check():
-        async with in_process(sound_bytes=6 * RATE) as served:
+        async with in_process(**limits) as served:
             decoding, go = asyncio.Event(), threading.Event()
             loop = asyncio.get_running_loop()
 
@@ -173,12 +176,15 @@ def test_recordings_are_decoded_by_one_thread_of_their_own():
         return threading.current_thread()
 
     async def decoder(bodies):
-        async with bodies.decode(SimpleNamespace(num_bytes=1, decode=thread)) as samples:
+        async with bodies.decode(
+            SimpleNamespace(num_bytes=1, num_values=1, decode=thread)
+        ) as samples:
             return samples
 
     async def check():
         bodies = Bodies(Limits())
         threads = set(await asyncio.gather(*(decoder(bodies) for _ in range(3))))
-        assert len(threads) == 1 and threads != {threading.main_thread()}
+        (one,) = threads
+        assert one.name.startswith("decoder")
 
     asyncio.run(check())

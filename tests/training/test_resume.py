@@ -20,6 +20,7 @@ from training.toy import (
 )
 
 import keras_seq
+from keras_seq.callbacks import ExperimentLogger
 from keras_seq.preparation import open_or_prepare
 from keras_seq.run import Run
 
@@ -52,6 +53,22 @@ def straight(folder):
     result, said = quiet_train(settings_of(folder, STEPS), folder / "straight")
     assert result.steps == STEPS
     return int(said.split(" batches an epoch")[0].split()[-1])
+
+
+class Log(ExperimentLogger):
+    def __init__(self):
+        super().__init__()
+        self.lines = []
+
+    def start(self):
+        self.lines.append("start")
+
+    def write(self, values):
+        assert any(name.startswith("validation/") for name in values)
+        self.lines.append(f"validation {self.step}")
+
+    def finish(self):
+        self.lines.append("finish")
 
 
 def last_checkpoint(run):
@@ -196,11 +213,16 @@ def test_patience_stops_at_the_same_update_after_a_resume(folder, tmp_path):
 
 def test_resume_runs_the_missing_last_validation(folder, stopped):
     """All updates are trained and saved, but the score of the last validation is missing."""
-    settings = settings_of(folder, 4)
-    result, said = quiet_train(settings, stopped)
+    log = Log()
+    result, said = quiet_train(settings_of(folder, 4), stopped, callbacks=[log])
     assert result.steps == 4
     assert "validation at step 4" in said
     assert [line["step"] for line in validations(stopped)] == [3, 4]
+    assert log.lines == ["start", "validation 4", "finish"]
+    # The last validation of a training is logged before the end of the log.
+    log = Log()
+    quiet_train(settings_of(folder, 5), stopped, callbacks=[log])
+    assert log.lines == ["start", "validation 5", "finish"]
 
 
 @pytest.mark.parametrize(

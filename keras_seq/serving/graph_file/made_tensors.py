@@ -16,12 +16,15 @@ _SIZE_INPUT = {
     "DenseBincount": 1,
     "Fill": 0,
     "OneHot": 1,
+    "Pad": 1,
+    "PadV2": 1,
     "ScatterNd": 2,
     "Tile": 1,
     "UnsortedSegmentSum": 2,
 }
 # Operations whose output has the values of the first input, as many times as the size says.
 _REPEATING = {"OneHot", "Tile"}
+_PADDING = {"Pad", "PadV2"}
 # Nodes that are followed to a constant. A cycle has no end.
 _MAX_STEPS = 16
 # Types of sizes in the enumeration `DataType`: the format and the bits of their values, and their
@@ -43,6 +46,8 @@ def made_bytes(nodes: Iterable[Message]) -> Iterator[int]:
     for name, node in graph.items():
         if node.op in _SIZE_INPUT:
             yield num_bytes(_least_values(graph, name), _attribute(node, "T").last().get(6, 0))
+        elif node.op == "Range":
+            yield num_bytes(_range_values(graph, node), _attribute(node, "Tidx").last().get(6, 0))
 
 
 def _parsed(nodes: Iterable[Message]) -> Iterator[tuple[str, _Node]]:
@@ -60,7 +65,7 @@ def _parsed(nodes: Iterable[Message]) -> Iterator[tuple[str, _Node]]:
                 inputs.append(value)
             elif field == 5:
                 attributes.append(value)
-        if op in _SIZE_INPUT or op in ("Const", "Identity"):
+        if op in _SIZE_INPUT or op in ("Const", "Identity", "Range"):
             yield name, _Node(op, [node_name(value.text()) for value in inputs], attributes)
 
 
@@ -80,15 +85,29 @@ def _least_values(graph: dict[str, _Node], name: str, steps: int = _MAX_STEPS) -
         return num_values(_attribute(node, "value").only(8).only(2))
     if node.op == "Identity":
         return _least_values(graph, node.inputs[0], steps - 1)
+    if node.op == "Range":
+        return _range_values(graph, node)
     sizes = _constant(graph, node.inputs[_SIZE_INPUT[node.op]])
+    if node.op in _PADDING:
+        # The values before and after those of each axis, of which an axis may have none.
+        sizes = [max(1, sum(pair)) for pair in zip(sizes[::2], sizes[1::2], strict=False)]
     count = math.prod(1 if size < 0 else size for size in sizes)
     if node.op in _REPEATING:
         count *= _least_values(graph, node.inputs[0], steps - 1)
     return count
 
 
+def _range_values(graph: dict[str, _Node], node: _Node) -> int:
+    """Returns the number of values of a `Range` of integers; 1 if it is not constant."""
+    numbers = [value for name in node.inputs[:3] for value in _constant(graph, name)]
+    if len(numbers) != 3 or not numbers[2]:
+        return 1
+    start, limit, step = numbers
+    return max(0, -((start - limit) // step))
+
+
 def _constant(graph: dict[str, _Node], name: str) -> list[int]:
-    """Returns the integers of a constant, or an empty list for another node."""
+    """Returns the integers of a constant, or an empty list for another node or other values."""
     for _ in range(_MAX_STEPS):
         node = graph.get(name)
         if node is None:
@@ -107,7 +126,9 @@ def _integers(tensor: Message) -> list[int]:
     if count > MAX_AXES:
         raise ValueError("a shape of too many axes")
     fields = tensor.last()
-    layout, bits, field = _INTEGERS[fields.get(1, 0)]
+    if fields.get(1, 0) not in _INTEGERS:
+        return []
+    layout, bits, field = _INTEGERS[fields[1]]
     if 4 in fields and fields[4].num_bytes:
         return fields[4].content().cast(layout).tolist()
     values: list[int] = []

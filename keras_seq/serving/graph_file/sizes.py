@@ -26,7 +26,8 @@ def check_sizes(version: Path, meta_graph: Message) -> None:
     """Raises InputError if constants or variables are larger than their files or the memory.
 
     Tensors that an operation such as `Fill` makes of a constant size count as constants. A graph
-    may also compute such sizes when it runs; this check cannot know them.
+    may also compute such sizes when it runs, which this check cannot know, and some rarer
+    operations, such as those of ragged tensors, are not counted.
     """
     graph = meta_graph.only(2)
     constants = beyond_ratio = variables = 0

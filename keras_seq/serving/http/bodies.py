@@ -50,6 +50,7 @@ class Bodies:
         # A separate thread, because decoding takes seconds. Only one, because it takes a core.
         self._decoder = ThreadPoolExecutor(1, thread_name_prefix="decoder")
         self._held_sounds = 0
+        self._waiting_values = 0
 
     def stop(self) -> None:
         """Leaves a few seconds to the bodies that still arrive, because the server stops."""
@@ -99,13 +100,22 @@ class Bodies:
 
         Raises RequestError if the server holds too many, or if a recording is damaged.
         """
-        size = recordings.num_bytes
-        if self._held_sounds + size > self._limits.sound_bytes:
+        size, values = recordings.num_bytes, recordings.num_values
+        limits = self._limits
+        if (
+            self._held_sounds + size > limits.sound_bytes
+            or self._waiting_values + values > limits.total_sound_values
+        ):
             raise RequestError("too many requests with recordings", 503, {"Retry-After": "1"})
         self._held_sounds += size
+        self._waiting_values += values
         try:
             loop = asyncio.get_running_loop()
-            yield await loop.run_in_executor(self._decoder, recordings.decode)
+            try:
+                samples = await loop.run_in_executor(self._decoder, recordings.decode)
+            finally:
+                self._waiting_values -= values
+            yield samples
         finally:
             self._held_sounds -= size
 

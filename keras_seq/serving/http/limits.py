@@ -41,6 +41,7 @@ class Limits:
             size, so that a few clients with large bodies do not block all others.
         sound_values: Samples of the recordings of a request, in all channels and at the rates of
             the files. 600 s of stereo at 96 kHz have 115 million, which take some seconds.
+        total_sound_values: The same of all requests whose recordings wait to be decoded.
         sound_bytes: Size of the decoded recordings of all requests that are answered at a time.
             One of 600 s at 192 kHz, the highest rate of an export, takes 440 MiB.
         values: Values in the JSON of a body. A minute of samples at 16 kHz has 960,000.
@@ -59,6 +60,7 @@ class Limits:
     total_body_bytes: int = 64 * 2**20
     small_body_bytes: int = 2**16
     sound_values: int = 2**27
+    total_sound_values: int = 2**29
     sound_bytes: int = 512 * 2**20
     values: int = 1_000_000
     lists: int = 100_000

@@ -47,6 +47,11 @@ class Recordings:
     by_row: bool
 
     @property
+    def num_values(self) -> int:
+        """Number of samples in all channels and at the rates of the files."""
+        return sum(reader.values for reader in self.readers)
+
+    @property
     def num_bytes(self) -> int:
         """Size of the samples, padded to the longest recording."""
         return 4 * len(self.readers) * self.length
@@ -84,9 +89,12 @@ def read_audio(document: Mapping[str, Any], sample_rate: int | None, limits: Lim
         longest = max(longest, reader.length)
         decoded += reader.values
         if longest * len(values) > MAX_SECONDS * sample_rate:
+            seconds = f"{longest / sample_rate:.1f} s"
             raise RequestError(
-                f"{_counted(values)} of up to {longest / sample_rate:.0f} s in one request, "
-                f"at most {MAX_SECONDS} s together, padded to the longest; split the request"
+                f"a recording of {seconds}, at most {MAX_SECONDS} s; split the recording"
+                if longest > MAX_SECONDS * sample_rate
+                else f"{len(values)} recordings of up to {seconds} in one request, at most "
+                f"{MAX_SECONDS} s together, padded to the longest; split the request"
             )
         if decoded > limits.sound_values:
             raise RequestError(
