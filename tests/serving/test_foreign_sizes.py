@@ -143,10 +143,9 @@ def by_a_chain(meta_graph):
 
 
 def by_a_range(meta_graph):
-    """Every third integer from 5 down to -1.5 billion, each of 8 bytes."""
+    """Every third integer from 5 down to -1.5 billion."""
     node = node_with(meta_graph, "Range")
     function = meta_graph.graph_def.library.function[-1]
-    node.attr["Tidx"].type = 9
     node.input.extend(["start:output:0", "limit:output:0", "step:output:0"])
     for name, value in (("start", 5), ("limit", -1_500_000_000), ("step", -3)):
         input_of(function, name, "Const", [value])

@@ -47,7 +47,8 @@ def made_bytes(nodes: Iterable[Message]) -> Iterator[int]:
         if node.op in _SIZE_INPUT:
             yield num_bytes(_least_values(graph, name), _attribute(node, "T").last().get(6, 0))
         elif node.op == "Range":
-            yield num_bytes(_range_values(graph, node), _attribute(node, "Tidx").last().get(6, 0))
+            # A SavedModel leaves out the attribute of its default type, int32. No type is smaller.
+            yield 4 * _range_values(graph, node)
 
 
 def _parsed(nodes: Iterable[Message]) -> Iterator[tuple[str, _Node]]:
