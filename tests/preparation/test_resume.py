@@ -73,7 +73,7 @@ def test_missing_preparation_record_does_not_delete_checkpoints(settings, prepar
 @pytest.mark.parametrize("content", ["{", "[]", '{"format": 0}', '{"format": 1}', "[" * 10**5])
 def test_invalid_preparation_record_raises_input_error(settings, prepared, content):
     (prepared.path / "data/prepared.json").write_text(content)
-    with pytest.raises(InputError, match=r"not valid JSON|JSON object|another version"):
+    with pytest.raises(InputError, match=r"not valid JSON|JSON object|another version|format 0"):
         open_or_prepare(settings, prepared.path)
 
 
