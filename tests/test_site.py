@@ -14,6 +14,7 @@ from matplotlib.mathtext import MathTextParser
 
 from keras_seq import layers
 
+# Building the site takes a minute, so the tests of it are weekly, too.
 pytestmark = pytest.mark.docs
 
 ROOT = Path(__file__).parents[1]
@@ -67,6 +68,7 @@ def blocks(documented):
     return [lines for lines in parts if lines[0].startswith("    ")]
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("name", MODULES)
 def test_reference_has_every_public_name_and_its_equations(site, name):
     module = importlib.import_module(f"keras_seq.{name}")
@@ -129,6 +131,7 @@ def test_every_formula_is_valid_latex():
     assert parsed > 150
 
 
+@pytest.mark.weekly
 def test_arguments_are_lists_and_names_are_links(site):
     page = (site / "reference" / "keras_seq.layers.AttentionDecoder.html").read_text("utf-8")
     assert re.search(r"Parameters.*?<strong>cell</strong>", page, re.DOTALL)
@@ -137,6 +140,7 @@ def test_arguments_are_lists_and_names_are_links(site):
     assert "units, normalize=False" in plain
 
 
+@pytest.mark.weekly
 def test_every_link_within_the_site_leads_somewhere(site):
     pages = {path.relative_to(site).as_posix(): path for path in site.rglob("*.html")}
     texts = {name: path.read_text(encoding="utf-8") for name, path in pages.items()}
@@ -146,6 +150,7 @@ def test_every_link_within_the_site_leads_somewhere(site):
             assert path.resolve().exists(), (name, target)
 
 
+@pytest.mark.weekly
 def test_pages_load_nothing_from_the_network(site):
     for path in site.rglob("*.html"):
         text = path.read_text(encoding="utf-8")
@@ -159,12 +164,14 @@ def test_pages_load_nothing_from_the_network(site):
         assert not re.findall(r"(?:url\(|@import )[\"']?(?:https?:)?//", text)
 
 
+@pytest.mark.weekly
 def test_site_has_a_search_and_equations(site):
     assert (site / "searchindex.js").stat().st_size > 100_000
     masks = (site / "masks.html").read_text(encoding="utf-8")
     assert 'class="math notranslate nohighlight"' in masks and "mathjax" in masks
 
 
+@pytest.mark.weekly
 def test_notebooks_are_shown_with_their_pictures(site):
     page = (site / "notebooks" / "translation.html").read_text(encoding="utf-8")
     assert re.search(r'<img[^>]+src="\.\./_images/[0-9a-f]+\.png"', page)

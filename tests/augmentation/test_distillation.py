@@ -21,6 +21,7 @@ PAIRS = [
 ]
 
 
+@pytest.mark.weekly
 @pytest.mark.process
 def test_targets_are_the_translations_of_the_teacher(tiny_run, tmp_path, keras_seq_command):
     pairs, output = tmp_path / "pairs.tsv", tmp_path / "distilled.tsv"

@@ -68,6 +68,7 @@ def test_ensemble_of_a_run_with_itself_translates_as_the_run(tiny_run, keras_seq
     assert alone.out == twice.out
 
 
+@pytest.mark.weekly
 @pytest.mark.slow
 def test_export_of_an_ensemble_is_verified(tiny_run, other_run, tmp_path, keras_seq_command):
     done = keras_seq_command(

@@ -12,6 +12,7 @@ pytestmark = pytest.mark.docs
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "metrics.md"
 
 
+@pytest.mark.weekly
 def test_examples_of_the_metrics_page_run_in_order(capsys):
     blocks = re.findall(
         r"^```python\n(.*?)^```$", PAGE.read_text("utf-8"), re.DOTALL | re.MULTILINE

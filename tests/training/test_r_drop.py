@@ -90,6 +90,7 @@ def divergence(run):
     return float(np.mean(AgreementLoss(None, 0, 1.0).call(np.ones((64, 5)), logits)))
 
 
+@pytest.mark.weekly
 def test_training_makes_passes_agree_and_resumes_exactly(tmp_path):
     def settings(factor):
         return toy_settings(
