@@ -142,6 +142,7 @@ def test_fit_raises_the_probability_of_the_reference():
     assert probability() > 3 * before
 
 
+@pytest.mark.weekly
 def test_run_prefers_what_is_similar_to_most_targets(tmp_path):
     """The most frequent target is unlike all others, which are alike: the risk chooses these.
 
@@ -177,6 +178,7 @@ def test_run_prefers_what_is_similar_to_most_targets(tmp_path):
     )
 
 
+@pytest.mark.weekly
 def test_members_of_a_run_learn_from_the_samples_of_all(tmp_path):
     options = {"training__max_steps": 4, "training__minimum_risk": 10.0}
     quiet_train(toy_settings(tmp_path, model__members=2, **options), tmp_path / "two")

@@ -77,6 +77,7 @@ def test_teacher_has_no_dropout_and_none_of_the_weights_of_the_training():
     )
 
 
+@pytest.mark.weekly
 def test_student_imitates_its_teacher_and_resumes_exactly(tmp_path):
     """The teacher always says "a", which the targets of its student do not."""
 
