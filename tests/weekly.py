@@ -1,9 +1,12 @@
 """Marks parameters of tests that run every week instead of for every change."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeVar
 
+import keras
 import pytest
+
+T = TypeVar("T")
 
 
 def weekly_but(values: Iterable[Any], *now: Any) -> list[Any]:
@@ -13,3 +16,8 @@ def weekly_but(values: Iterable[Any], *now: Any) -> list[Any]:
     return [
         value if value in now else pytest.param(value, marks=pytest.mark.weekly) for value in chosen
     ]
+
+
+def weekly_on_jax(test: T) -> T:
+    """Marks a test whose programs take JAX half a minute to compile."""
+    return pytest.mark.weekly(test) if keras.backend.backend() == "jax" else test

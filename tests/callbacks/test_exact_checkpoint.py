@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 from keras import ops
+from weekly import weekly_on_jax
 
 from keras_seq import InputError
 from keras_seq.callbacks import AverageWeights, ExactCheckpoint, StopAtLimit, Validation
@@ -67,6 +68,7 @@ def state(model):
     return [ops.convert_to_numpy(variable.value).tobytes() for variable in variables]
 
 
+@weekly_on_jax
 @pytest.mark.slow
 def test_fit_stopped_at_any_step_resumes_to_the_same_state(tmp_path):
     """Stops inside an epoch and on both sides of its end; logs still cover complete epochs."""

@@ -6,7 +6,7 @@ A new public layer needs a row here and a golden list of its parameters:
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import keras
 import pytest
@@ -417,13 +417,15 @@ NOT_LAYERS = {
 FIRST = {row.public_name: row.name for row in reversed(ROWS)}
 
 
-def marked(row: Row, *values: Any, jax: bool = False, torch: bool = False) -> Any:
+def marked(
+    row: Row, *values: Any, jax: bool | Literal["weekly"] = False, torch: bool = False
+) -> Any:
     """Marks rows: the first row of each public name runs by default, the others every week.
 
     On JAX most of a law's time is compilation. That the outputs of every row agree with those of
     TensorFlow is a law itself (`test_law_backends_agree.py`), so laws about outputs hold on JAX
-    too. With `jax`, for gradients, half precision and steps, the first rows run there as well.
-    With `torch`, all rows run on torch.
+    too. With `jax`, for gradients, half precision and steps, the first rows run there as well; with
+    "weekly", only every week. With `torch`, all rows run on torch.
     """
     marks = []
     is_first = row.name in FIRST.values()
@@ -431,6 +433,8 @@ def marked(row: Row, *values: Any, jax: bool = False, torch: bool = False) -> An
         marks = [pytest.mark.slow, pytest.mark.weekly]
     if jax and is_first:
         marks.append(pytest.mark.jax)
+        if jax == "weekly" and keras.backend.backend() == "jax":
+            marks.append(pytest.mark.weekly)
     if torch:
         marks.append(pytest.mark.torch)
     name = "-".join([*map(str, values[:-1]), row.name])

@@ -7,6 +7,7 @@ import keras
 import numpy as np
 import pytest
 from training.toy import assert_equal_tensors, killed_after, quiet_train, tensors_of, toy_settings
+from weekly import weekly_on_jax
 
 import keras_seq
 from keras_seq.models import Transformer
@@ -117,6 +118,7 @@ def test_gradient_is_that_of_the_expected_cost(monkeypatch):
     assert error.max() < np.abs(expected).max() / 4
 
 
+@weekly_on_jax
 @pytest.mark.jax
 @pytest.mark.torch
 def test_fit_raises_the_probability_of_the_reference():
