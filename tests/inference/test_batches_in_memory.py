@@ -251,7 +251,7 @@ def test_translations_are_scored_in_batches_that_fit(transformer, monkeypatch):
         np.testing.assert_allclose(some.log_probabilities, same.log_probabilities, rtol=1e-4)
     monkeypatch.setattr("keras_seq.run.memory.free_memory", free_memory)
     monkeypatch.setenv(VARIABLE, str(4 * 4 * 201**2 - 1))
-    message = "the score of a translation of 2 tokens, with a source of 201, needs more than .* use"
+    message = "the score of a text of up to 2 tokens, with a source of up to 201, needs more .* use"
     with pytest.raises(InputError, match=message):
         scorer.of_tokens(["cat " * 300], [[5]])
     monkeypatch.setenv(VARIABLE, str(4 * 101 * SIZE - 1))
