@@ -255,7 +255,7 @@ def test_translations_are_scored_in_batches_that_fit(transformer, monkeypatch):
     with pytest.raises(InputError, match=message):
         scorer.of_tokens(["cat " * 300], [[5]])
     monkeypatch.setenv(VARIABLE, str(4 * 101 * SIZE - 1))
-    with pytest.raises(InputError, match="a translation of 101 tokens, with a source of 1, needs"):
+    with pytest.raises(InputError, match="the score of a text of up to 101 tokens needs"):
         scorer.of_tokens([""], [[5] * 100])
 
 
