@@ -1,4 +1,4 @@
-"""What back-translation gains, where a sentence tells the choice of a word and where none does."""
+"""Back-translation helps where a sentence tells the choice of a word, and not where none does."""
 
 import random
 from pathlib import Path

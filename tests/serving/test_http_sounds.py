@@ -136,7 +136,7 @@ def test_recordings_that_are_too_long_together_are_refused_before_they_are_padde
     "limits", [{"sound_bytes": 6 * RATE}, {"total_sound_values": 3 * RATE // 2}], ids=list
 )
 def test_decoded_recordings_of_all_requests_have_a_bound(limits, monkeypatch):
-    """Of two seconds in two requests, only one fits; text is answered meanwhile."""
+    """Two requests with a second each come; one fits. Texts are answered meanwhile."""
     float32 = TensorInfo("DT_FLOAT", (None, None))
     sounds = Signature({"samples": float32, "lengths": TensorInfo("DT_INT32", (None,))}, {})
     text = Capitals.signatures["serving_default"]
