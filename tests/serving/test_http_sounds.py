@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from http_in_process import Capitals, in_process
+from http_in_process import Capitals, in_process, post_request
 from http_serving import WITHOUT_KERAS, serving
 from sound_files import flac_that_declares
 
@@ -132,11 +132,9 @@ def test_recordings_that_are_too_long_together_are_refused_before_they_are_padde
     assert len(served.predict([rows[1]] * 100)) == 100
 
 
-@pytest.mark.parametrize(
-    "limits", [{"sound_bytes": 6 * RATE}, {"total_sound_values": 3 * RATE // 2}], ids=list
-)
-def test_decoded_recordings_of_all_requests_have_a_bound(limits, monkeypatch):
-    """Two requests with a second each come; one fits. Texts are answered meanwhile."""
+@pytest.fixture
+def seconds_model(monkeypatch):
+    """Lets the model of `in_process` answer recordings with their seconds."""
     float32 = TensorInfo("DT_FLOAT", (None, None))
     sounds = Signature({"samples": float32, "lengths": TensorInfo("DT_INT32", (None,))}, {})
     text = Capitals.signatures["serving_default"]
@@ -145,6 +143,13 @@ def test_decoded_recordings_of_all_requests_have_a_bound(limits, monkeypatch):
     monkeypatch.setattr(
         Capitals, "run", lambda model, name, inputs: {"seconds": inputs["lengths"] / RATE}
     )
+
+
+@pytest.mark.parametrize(
+    "limits", [{"sound_bytes": 6 * RATE}, {"total_sound_values": 3 * RATE // 2}], ids=list
+)
+def test_decoded_recordings_of_all_requests_have_a_bound(limits, seconds_model, monkeypatch):
+    """Two requests with a second each come; one fits."""
     row = {"audio": audio(np.zeros(RATE), RATE, "FLAC")}
     request = {"signature_name": "sounds", "instances": [row]}
 
@@ -167,6 +172,44 @@ def test_decoded_recordings_of_all_requests_have_a_bound(limits, monkeypatch):
             go.set()
             for status, answer in (await first, await served.post(request)):
                 assert status == 200 and b'{"predictions": [1.0]}' in answer
+
+    asyncio.run(check())
+
+
+def test_recordings_of_a_client_that_left_are_not_decoded(seconds_model, monkeypatch):
+    """There is room for two: a third is accepted when the client of the second has left."""
+    row = {"audio": audio(np.zeros(RATE), RATE, "FLAC")}
+    request = {"signature_name": "sounds", "instances": [row]}
+    go, decoded = threading.Event(), []
+
+    def decode(recordings, decode=Recordings.decode):
+        decoded.append(recordings)
+        go.wait()
+        return decode(recordings)
+
+    monkeypatch.setattr(Recordings, "decode", decode)
+
+    async def until_accepted(served):
+        while True:
+            posted = asyncio.create_task(served.post(request))
+            done, _ = await asyncio.wait([posted], timeout=0.2)
+            if not done:
+                return posted
+            assert (await posted)[0] == 503
+
+    async def check():
+        async with in_process(total_sound_values=5 * RATE // 2) as served:
+            first = await until_accepted(served)
+            _, writer = await served.connect()
+            writer.write(post_request(request))
+            while (await served.post(request))[0] != 503:
+                pass
+            writer.close()
+            third = await asyncio.wait_for(until_accepted(served), 10)
+            go.set()
+            for status, answer in (await first, await third):
+                assert status == 200 and b'{"predictions": [1.0]}' in answer
+            assert len(decoded) == 2
 
     asyncio.run(check())
 

@@ -9,7 +9,7 @@ import re
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -125,19 +125,25 @@ class Api:
                 f"Expected {verb.lower()} signature method_name to be "
                 f"tensorflow/serving/{verb.lower()}. Was: tensorflow/serving/predict"
             )
-        async with self.bodies.receive(request) as body, contextlib.AsyncExitStack() as held:
+        async with self.bodies.receive(request) as body:
             model = self._model(name, version, label)
             # Keep the model loaded, even if a newer version replaces it before the run starts.
             model.hold()
             try:
-                inputs, by_row, signature_name = await self._inputs(model, body, held)
+                answer = self._answer(model, body)
+                # The text is not needed once it is parsed.
                 del body
-                run = self.batcher.run(model, signature_name, inputs)
-                outputs = await _unless_gone(request, run)
+                response = await _unless_gone(request, answer)
             finally:
                 model.release()
-        if outputs is None:
-            return Response(status_code=_CLIENT_GONE)
+        return Response(status_code=_CLIENT_GONE) if response is None else response
+
+    async def _answer(self, model: LoadedModel, body: bytes) -> Response:
+        """Parses a request, runs the model and returns the outputs."""
+        async with contextlib.AsyncExitStack() as held:
+            inputs, by_row, signature_name = await self._inputs(model, body, held)
+            del body
+            outputs = await self.batcher.run(model, signature_name, inputs)
         return Response(
             tensors.write_outputs(outputs, by_row),
             media_type="application/json",
@@ -214,7 +220,7 @@ async def _internal_error(request: Request, error: Exception) -> Response:
     return error_response("internal error; see the log of the server", 500)
 
 
-async def _unless_gone(request: Request, work: Any) -> Any:
+async def _unless_gone(request: Request, work: Coroutine[Any, Any, Response]) -> Response | None:
     """Returns the result of `work`. If the client disconnects, cancels `work` and returns None."""
     working = asyncio.ensure_future(work)
     # After the body, `receive` returns only when the client has disconnected.
