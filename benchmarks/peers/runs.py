@@ -67,3 +67,14 @@ def converted(work: pathlib.Path, quantize: str) -> pathlib.Path:
     options = ("--format=ctranslate2", f"--quantize={quantize}", "--verify=0")
     ours("export", trained(work), directory, *options)
     return directory
+
+
+@functools.cache
+def exported_to_onnx(work: pathlib.Path, beam: int) -> pathlib.Path:
+    """Exports the run to ONNX and returns the directory."""
+    directory = work / f"onnx-export-beam{beam}"
+    shutil.rmtree(directory, ignore_errors=True)
+    # Not verified, because after one update two translations can have equal scores.
+    options = ("--format=onnx", f"--beam-size={beam}", "--verify=0")
+    ours("export", trained(work), directory, *options)
+    return directory

@@ -17,7 +17,7 @@ from corpus import corpus
 from decoders import DECODERS, Column
 from decoding import sentences
 from environments import SkippedError
-from runs import exported, trained
+from runs import exported, exported_to_onnx, trained
 from table import show
 from trainers import contestants_of
 
@@ -25,10 +25,10 @@ ENGINES = ("tensorflow", "ctranslate2")
 
 
 class Start(NamedTuple):
-    """A process to start and its request, or None if the process answers without a request."""
+    """A process to start and its request: JSON, a line of text, or None if it needs none."""
 
     contestant: Contestant
-    request: dict[str, Any] | None
+    request: dict[str, Any] | str | None
 
 
 def start_translating(arguments: argparse.Namespace, forms: int | None = None) -> None:
@@ -54,6 +54,10 @@ def translating(arguments: argparse.Namespace, forms: int | None) -> Iterator[St
             yield command(f"keras-seq translate --engine {engine}", options)
     if "keras-seq-export" in arguments.only:
         yield command("keras-seq translate EXPORT", [exported(arguments.work, 5), texts[0]])
+        onnx = exported_to_onnx(arguments.work, 5)
+        yield command("keras-seq translate ONNX", [onnx, texts[0]])
+        runtime = [sys.executable, str(onnx / "runtime.py")]
+        yield Start(Contestant("runtime.py of ONNX", runtime, {}), texts[0])
     request = {"texts": texts, "ids": ids, "lengths": False}
     peers = [
         (name, lambda peer=peer: peer(arguments.work, Column(5, 1)))
@@ -109,13 +113,14 @@ def once(arguments: argparse.Namespace, one: Start) -> tuple[float, float]:
         SkippedError: The process failed or ended without an answer.
     """
     contestant, log = one.contestant, log_of(arguments.work, f"start {one.contestant.name}")
-    # Contestants print their versions before the answer.
-    lines = 1 if one.request is None else 2
+    # Contestants that read JSON print their versions before the answer.
+    lines = 2 if isinstance(one.request, dict) else 1
+    request = json.dumps(one.request) if lines == 2 else one.request
     with log.open("w") as stream:
         started = time.perf_counter()
         process = begin(contestant, stream)
-        if one.request is not None:
-            process.stdin.write(json.dumps(one.request) + "\n")
+        if request is not None:
+            process.stdin.write(f"{request}\n")
         process.stdin.close()
         answers = [process.stdout.readline() for _ in range(lines)]
         seconds = time.perf_counter() - started
