@@ -150,14 +150,23 @@ def _write_text_files(directory: Path) -> None:
 
 _DOCKERFILE = """\
 # A container that answers POST / with {"instances": ["text", ...]} on port 8000.
-FROM python:3.12-slim
-WORKDIR /model
+FROM debian:trixie-slim AS packages
+RUN apt-get update && apt-get install --yes --no-install-recommends python3-pip
 COPY requirements.txt ./
-RUN python -m pip install --no-cache-dir --no-compile -r requirements.txt
+# The library alone is for programs in C, and takes as much space as what Python loads.
+RUN python3 -m pip install --no-cache-dir --no-compile --target /packages -r requirements.txt \\
+    && rm -f /packages/onnxruntime/capi/libonnxruntime.so.*
+
+FROM debian:trixie-slim
+RUN apt-get update && apt-get install --yes --no-install-recommends python3 \\
+    && rm -rf /var/lib/apt/lists/*
+COPY --from=packages /packages /packages
+ENV PYTHONPATH=/packages
+WORKDIR /model
 COPY . ./
 USER nobody
 EXPOSE 8000
-CMD ["python", "runtime.py", "--host", "0.0.0.0", "--port", "8000"]
+CMD ["python3", "runtime.py", "--host", "0.0.0.0", "--port", "8000"]
 """
 
 _README = """\
