@@ -59,6 +59,11 @@ LONG = ("test_readme.py", "test_shared_trainings.py", "test_notebooks.py", "test
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if "jax" in config.option.markexpr:
+        from weekly import is_weekly_on_jax
+
+        for item in filter(is_weekly_on_jax, items):
+            item.add_marker("weekly")
     if config.option.markexpr and "weekly" not in config.option.markexpr:
         # These tests have another marker too, so their calls would select them.
         weekly = [item for item in items if item.get_closest_marker("weekly")]

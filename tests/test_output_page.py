@@ -72,6 +72,8 @@ def keys(value):
     return None
 
 
+@pytest.mark.docs
+@pytest.mark.weekly
 def test_output_page_commands_run_and_write_what_the_page_shows(run_line, tmp_path):
     pytest.importorskip("matplotlib", reason="the extra plot is not installed")
     outcomes = {line: run_line(line) for line in COMMANDS}

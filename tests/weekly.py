@@ -8,6 +8,14 @@ import pytest
 
 T = TypeVar("T")
 
+# For cases of a default test.
+SLOW_AND_WEEKLY = [pytest.mark.slow, pytest.mark.weekly]
+
+
+def weekly(*cases: tuple[Any, ...]) -> list[Any]:
+    """Returns cases of several parameters with the marker `weekly`."""
+    return [pytest.param(*case, marks=pytest.mark.weekly) for case in cases]
+
 
 def weekly_but(values: Iterable[Any], *now: Any) -> list[Any]:
     """Returns the parameters `values`, all but `now` with the marker `weekly`."""
@@ -18,6 +26,17 @@ def weekly_but(values: Iterable[Any], *now: Any) -> list[Any]:
     ]
 
 
+def is_weekly_on_jax(item: pytest.Item) -> bool:
+    """Returns whether a test is left to `.ci/weekly` on JAX, where most of its time is compilation.
+
+    With every change, JAX runs the layers, losses, searches and laws, and trains and resumes a run.
+    """
+    return keras.backend.backend() == "jax" and (
+        item.get_closest_marker("slow") is not None
+        or item.path.parent.name in ("inference", "metrics", "models")
+    )
+
+
 def weekly_on_jax(test: T) -> T:
-    """Marks a test whose programs take JAX half a minute to compile."""
+    """Marks a test whose programs take JAX long to compile, as `is_weekly_on_jax` says."""
     return pytest.mark.weekly(test) if keras.backend.backend() == "jax" else test

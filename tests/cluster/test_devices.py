@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from weekly import weekly
 
 from keras_seq import Devices, InputError, backend, load_settings
 from keras_seq.process.devices import check_backend, count_used
@@ -87,23 +88,27 @@ HAS_NO_GPU = pytest.mark.skipif(backend.device()[0] != "cpu", reason="presumes a
     ("options", "words"),
     [
         ("--backend tensorflow --device tpu", "through JAX"),
-        ("--backend torch --devices 2", "--backend torch: torch trains on one device"),
+        *weekly(
+            ("--backend torch --devices 2", "--backend torch: torch trains on one device"),
+            ("--backend tensorflow --model-devices 2", "--backend jax"),
+        ),
         pytest.param("--backend torch --device gpu", "found no GPU", marks=HAS_NO_GPU),
-        ("--backend tensorflow --model-devices 2", "--backend jax"),
         pytest.param("--backend tensorflow --device gpu", "finds no GPU", marks=HAS_NO_GPU),
         ("--backend jax --device tpu", "cannot use it here"),
         pytest.param("--backend tensorflow --devices 2", "this host has 1", marks=HAS_NO_GPU),
-        (
-            "--backend jax --device cpu --model-devices 2",
-            "--model-devices: received 2, this host has 1 (cpu)",
-        ),
-        (
-            "--backend tensorflow --device cpu --batch-tokens auto --hosts a:1,b:1",
-            "--batch-tokens auto: received several hosts, expected one",
-        ),
-        (
-            "--backend tensorflow --device cpu --devices 2 --hosts a:1,b:1 --host-index 1",
-            "has one CPU",
+        *weekly(
+            (
+                "--backend jax --device cpu --model-devices 2",
+                "--model-devices: received 2, this host has 1 (cpu)",
+            ),
+            (
+                "--backend tensorflow --device cpu --batch-tokens auto --hosts a:1,b:1",
+                "--batch-tokens auto: received several hosts, expected one",
+            ),
+            (
+                "--backend tensorflow --device cpu --devices 2 --hosts a:1,b:1 --host-index 1",
+                "has one CPU",
+            ),
         ),
     ],
 )

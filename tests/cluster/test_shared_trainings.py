@@ -21,6 +21,7 @@ from cluster.shared_training import (
     two_hosts,
 )
 from faults.training_process import Training, last_arrays
+from weekly import weekly_but
 
 pytestmark = pytest.mark.process
 
@@ -30,7 +31,7 @@ HOSTS = {"tensorflow": "devices 2 (cpu) of 2 hosts\n", "jax": "devices 4 (cpu) o
 WITH_DROPOUT = {f"model__{name}": 0.2 for name in DROPOUTS} | {"training__validate_every": 10**6}
 
 
-@pytest.fixture(scope="module", params=BACKENDS)
+@pytest.fixture(scope="module", params=weekly_but(BACKENDS, "jax"))
 def ended(request, folder):
     """Trains on one device, on two devices and on two hosts, and returns the backend."""
     backend = request.param
@@ -80,6 +81,7 @@ def test_training_on_two_hosts_matches_one_device(folder, ended):
 
 
 @pytest.mark.parametrize("ended", ["tensorflow"], indirect=True)
+@pytest.mark.weekly
 def test_hosts_with_different_checkpoints_are_rejected(folder, ended):
     """Only one host has a trained run; both hosts exit instead of waiting for each other."""
     hosts = addresses()
@@ -96,6 +98,7 @@ def test_hosts_with_different_checkpoints_are_rejected(folder, ended):
 
 
 @pytest.mark.parametrize("ended", ["tensorflow"], indirect=True)
+@pytest.mark.weekly
 def test_two_hosts_stopped_by_a_signal_resume_exactly(folder, ended):
     """A signal to the second host stops both hosts."""
     run, options = folder / f"{ended}-stopped", f"--backend {ended} {HOST[ended]}"

@@ -173,6 +173,7 @@ def test_validation_with_other_columns_is_refused(tmp_path):
         keras_seq.Translator.fit(tmp_path / "pairs.tsv", valid=PAIRS, notice=[].append)
 
 
+@pytest.mark.weekly
 def test_interrupted_training_is_resumed_by_the_same_call(translator, tmp_path):
     options = {"valid": PAIRS[:20], "preset": "transformer-tiny", "directory": tmp_path / "run"}
     notices = []
@@ -214,6 +215,7 @@ def test_tagger_fits_lists_of_words():
     assert len(tagger([" ".join(rows[0][0])])[0].split()) == len(rows[0][1])
 
 
+@pytest.mark.weekly
 def test_generator_fits_texts():
     texts = (f"{source} is {target}" for source, target in PAIRS)
     settings = LABELED | {"model.units": 16, "model.num_layers": 1, "search.max_length": 5}

@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 from keras import ops
+from weekly import SLOW_AND_WEEKLY
 
 from keras_seq.losses.sequence_cross_entropy import SequenceCrossEntropy
 from keras_seq.models import Ensemble, EnsembleSeq2Seq, RecurrentSeq2Seq, Transformer
@@ -27,7 +28,7 @@ def transformer(name):
     return Transformer(12, 11, 1, 1, units=8, feedforward_units=8, num_heads=2, name=name)
 
 
-@pytest.fixture(params=[recurrent, transformer])
+@pytest.fixture(params=[recurrent, pytest.param(transformer, marks=SLOW_AND_WEEKLY)])
 def model(request):
     keras.utils.set_random_seed(1)
     return EnsembleSeq2Seq.of(request.param, 3)

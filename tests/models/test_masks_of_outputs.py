@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 import pytest
+from weekly import SLOW_AND_WEEKLY
 
 from keras_seq import models
 
@@ -92,7 +93,7 @@ def evaluated(model, inputs, true):
 @pytest.mark.parametrize(
     "name",
     # The variants of a family differ in how their logits are made.
-    [pytest.param(name, marks=[pytest.mark.slow] if "-" in name else []) for name in WRITERS],
+    [pytest.param(name, marks=SLOW_AND_WEEKLY if "-" in name else []) for name in WRITERS],
 )
 def test_keras_counts_no_padding_of_a_target(name):
     make, inputs = WRITERS[name]
@@ -114,8 +115,8 @@ def test_keras_counts_no_padding_of_a_target(name):
     [
         ("recurrent", True),
         ("transformer", False),
-        pytest.param("recurrent", False, marks=pytest.mark.slow),
-        pytest.param("transformer", True, marks=pytest.mark.slow),
+        pytest.param("recurrent", False, marks=SLOW_AND_WEEKLY),
+        pytest.param("transformer", True, marks=SLOW_AND_WEEKLY),
     ],
 )
 def test_keras_counts_the_first_tokens_of_words_alone(kind, crf):
@@ -182,6 +183,7 @@ def test_keras_counts_the_real_frames_of_a_sound_alone():
 
 
 @pytest.mark.slow
+@pytest.mark.weekly
 def test_models_with_further_outputs_carry_the_mask_too():
     keras.utils.set_random_seed(1)
     for model in (

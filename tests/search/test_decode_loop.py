@@ -8,6 +8,7 @@ from chain_model import ChainModel, chain_of
 from differentiation import quick
 from keras import ops
 from plain_search import END, assert_same_results, plain_beam_search, results_of
+from weekly import weekly_but
 
 from keras_seq import backend
 from keras_seq.models import Ensemble, Transformer
@@ -96,7 +97,7 @@ def talker(seed):
 
 @pytest.mark.slow
 @pytest.mark.skipif(backend.name() != "tensorflow", reason="elsewhere shapes are static")
-@pytest.mark.parametrize("ensemble", [False, True])
+@pytest.mark.parametrize("ensemble", weekly_but([False, True], False))
 def test_search_with_moving_caches_equals_search_with_static_caches(ensemble):
     model = Ensemble([talker(0), talker(1)]) if ensemble else talker(0)
     source = TALKERS_SOURCES
@@ -138,7 +139,7 @@ def found_and_places(model, source, function, options):
 @pytest.mark.parametrize(
     ("function", "options"),
     [
-        (sample, {"n_best": 3, "seed": 2}),
+        pytest.param(sample, {"n_best": 3, "seed": 2}, marks=pytest.mark.weekly),
         (beam_search, {"beam_size": 4, "n_best": 4, "coverage_penalty": 0.3, "record": True}),
     ],
 )

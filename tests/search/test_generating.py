@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from weekly import weekly_on_jax
 
 import keras_seq
 from keras_seq.models import (
@@ -46,6 +47,7 @@ def test_ids_are_those_of_beam_search(name):
     assert keras_seq.generate(model, padded, beam_size=3, batch_size=4, **LIMITS) == found
 
 
+@weekly_on_jax
 @pytest.mark.jax
 def test_current_weights_are_used():
     model = MODELS["transformer"]()
@@ -58,6 +60,7 @@ def test_current_weights_are_used():
     assert after[0] == best(beam_search(model, np.array(SOURCES[:1]), beam_size=1, **LIMITS))[0]
 
 
+@weekly_on_jax
 @pytest.mark.jax
 def test_samples_are_those_of_sample():
     model = MODELS["transformer"]()
@@ -81,6 +84,7 @@ def test_a_language_model_continues_prefixes():
     assert found[0] == best(expected)[0]
 
 
+@weekly_on_jax
 @pytest.mark.jax
 def test_vectors_are_sources_too():
     import keras

@@ -140,7 +140,12 @@ def found_by(family, name, way):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("way", "name"),
-    [(way, name) for way in WAYS for name in SEARCHES if (way, name) != ("xla", "beam")],
+    [
+        pytest.param(way, name, marks=[pytest.mark.weekly] if way == "xla" else [])
+        for way in WAYS
+        for name in SEARCHES
+        if (way, name) != ("xla", "beam")
+    ],
 )
 @pytest.mark.parametrize("family", FAMILIES)
 def test_model_search_equals_plain_python_search(family, name, way):

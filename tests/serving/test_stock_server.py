@@ -14,6 +14,7 @@ import keras
 import numpy as np
 import pytest
 from stock_server import ServerError, StockProcess, Tensor, TensorInfo, default_libraries
+from weekly import weekly_but
 
 import keras_seq
 from keras_seq.run import Run
@@ -54,7 +55,7 @@ class Exported(NamedTuple):
     server: StockProcess
 
 
-@pytest.fixture(scope="module", params=["tiny_run", "tiny_rnn_run"])
+@pytest.fixture(scope="module", params=weekly_but(["tiny_run", "tiny_rnn_run"], "tiny_run"))
 def exported(request, made_once):
     """A run's translator and a server of its export, for a Transformer and a recurrent model."""
     from keras_seq.serving import export_saved_model

@@ -166,6 +166,7 @@ def loss_gradients(model, batch, scale=1.0):
 
 @pytest.mark.jax
 @pytest.mark.slow
+@pytest.mark.weekly
 @every_half
 @every_family
 def test_half_precision_loss_and_gradients_are_close_to_float32(make, half):
@@ -356,6 +357,7 @@ def test_this_device_reports_backend_kind_and_bfloat16_gain():
 
 
 @pytest.mark.slow
+@pytest.mark.weekly
 def test_bfloat16_gain_measures_the_speed_of_matrix_products(monkeypatch):
     """The measured gain changes if products in one precision take a hundred times as long."""
     multiply = keras.ops.matmul
@@ -446,6 +448,7 @@ def test_a_run_in_half_precision_resumes_to_the_last_bit(tmp_path, precision):
 
 
 @pytest.mark.slow
+@pytest.mark.weekly
 def test_automatic_precision_is_chosen_only_once_per_run(tmp_path):
     # The toy model has 16 units.
     chosen, why = choose_precision(this_device(), 16)

@@ -105,6 +105,7 @@ def _encoded(model, source):
     return encoder(inputs)
 
 
+@pytest.mark.weekly
 def test_pretrained_classifier_learns_word_order(presets, lines, tmp_path):
     run = tmp_path / "run"
     train(classify(presets["DistilBert"], tmp_path, lines), run, **QUIET)

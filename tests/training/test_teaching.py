@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from differentiation import quick
 from keras import ops
+from weekly import weekly_on_jax
 
 from keras_seq.callbacks import FollowSchedule
 from keras_seq.losses import SequenceCrossEntropy
@@ -68,6 +69,7 @@ def test_scheduled_sampling_in_inference_keeps_inputs_and_random_state():
         np.testing.assert_array_equal(ops.convert_to_numpy(new), ops.convert_to_numpy(old))
 
 
+@weekly_on_jax
 def test_sampling_rate_follows_the_update_of_each_micro_batch():
     seen = []
 
@@ -101,6 +103,7 @@ def test_training_model_shares_the_weights_of_the_model():
     assert training_model(model, load_settings()) is model
 
 
+@weekly_on_jax
 def test_scheduled_sampling_uses_a_rate_variable_set_by_a_callback():
     """The losses of `fit` match teacher forcing at rate 0 and the model's own words at rate 1."""
     model, share = transformer(), keras.Variable(0.0, trainable=False)

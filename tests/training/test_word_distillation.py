@@ -108,6 +108,7 @@ def test_student_imitates_its_teacher_and_resumes_exactly(tmp_path):
     assert not any(text.startswith("a") for text in keras_seq.translate(tmp_path / "alone", lines))
 
 
+@pytest.mark.weekly
 def test_unsuitable_teachers_are_refused_before_the_text_is_read(tmp_path):
     def train(**options):
         keras_seq.train(toy_settings(tmp_path, **options), tmp_path / "new", notice=[].append)
