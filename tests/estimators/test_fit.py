@@ -127,6 +127,7 @@ def test_evaluation_equals_that_of_the_run(translator):
     assert list(found.outputs) == translator(list(sources))
 
 
+@pytest.mark.weekly
 def test_saved_model_is_loaded_and_exported(translator, tmp_path):
     """The temporary run is deleted after it is saved."""
     lines = [source for source, _ in PAIRS[:5]]

@@ -83,6 +83,7 @@ def test_scores_are_those_of_the_three_models(run, language_model):
         assert list(received.values()) == sorted(received.values(), reverse=True)
 
 
+@pytest.mark.weekly
 def test_a_good_reverse_model_improves_a_weak_model(run, folder, keras_seq_command):
     pairs = write_pairs(folder / "test.tsv", 100, seed=4, reverse=False)
     sources, targets = ([pair[side] for pair in pairs] for side in (0, 1))

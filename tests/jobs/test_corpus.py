@@ -125,6 +125,7 @@ def test_killed_preparation_resumes_to_an_identical_corpus(
     assert not (out / ".work").exists()
 
 
+@pytest.mark.weekly
 @pytest.mark.process
 def test_finished_preparation_is_not_repeated_without_overwrite(
     keras_seq_command, texts, text_options, tmp_path, monkeypatch

@@ -116,6 +116,7 @@ def test_a_stream_in_pieces_has_the_detections_of_the_whole(wake_word_run):
     assert noisy == []
 
 
+@pytest.mark.weekly
 @pytest.mark.slow
 def test_export_gives_the_detections_of_the_run(wake_word_run, tmp_path):
     run, sounds = wake_word_run

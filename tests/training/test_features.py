@@ -72,6 +72,7 @@ LINES = [f"{stem}\tX;{name}" for stem in STEMS[:4] for name in ENDINGS]
 FORMS = [f"{stem}{ending}" for stem in STEMS[:4] for ending in ENDINGS.values()]
 
 
+@pytest.mark.weekly
 @pytest.mark.slow
 def test_features_decide_the_form(forms_run, keras_seq_command):
     tokenizer = Run.open(forms_run).source_tokenizer

@@ -118,6 +118,7 @@ def test_gradient_is_that_of_the_expected_cost(monkeypatch):
     assert error.max() < np.abs(expected).max() / 4
 
 
+@pytest.mark.weekly
 @weekly_on_jax
 @pytest.mark.jax
 @pytest.mark.torch

@@ -206,6 +206,7 @@ def test_invalid_pretrained_weights_file_raises_input_error(preset, lines, tmp_p
             set_pretrained(run, model)
 
 
+@pytest.mark.weekly
 @pytest.mark.filterwarnings("ignore:Skipping nested container")
 def test_damaged_pretrained_weights_load_or_raise_input_error(presets, lines, tmp_path):
     """Sets or deletes bytes of the file; most are array data, and h5py checks only the others."""

@@ -138,6 +138,7 @@ def test_commands_take_the_language(trained, tmp_path, keras_seq_command):
     assert totals[0] > -10 > totals[1]
 
 
+@pytest.mark.weekly
 @pytest.mark.slow
 def test_exports_take_the_language(trained, tmp_path, keras_seq_command):
     path, _ = trained
