@@ -41,7 +41,8 @@ def _names_marker(path: Path, marker: str) -> bool:
     if "conformance" in path.parts:
         return True
     text = path.read_text(encoding="utf-8")
-    return f"mark.{marker}" in text or (marker == "weekly" and "from weekly import" in text)
+    imported = {"slow": "SLOW_AND_WEEKLY", "weekly": "from weekly import"}
+    return f"mark.{marker}" in text or (marker in imported and imported[marker] in text)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -59,6 +60,13 @@ LONG = ("test_readme.py", "test_shared_trainings.py", "test_notebooks.py", "test
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        kinds = [kind for kind in KINDS if item.get_closest_marker(kind)]
+        if len(kinds) > 1:
+            raise pytest.UsageError(f"{item.nodeid}: expected one marker, found {kinds}")
+        for marker in (*KINDS, *BACKENDS, "weekly"):
+            if item.get_closest_marker(marker) and not _names_marker(item.path, marker):
+                raise pytest.UsageError(f"{item.path}: expected `mark.{marker}` in this file")
     if "jax" in config.option.markexpr:
         from weekly import is_weekly_on_jax
 
@@ -70,13 +78,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=weekly)
         items[:] = [item for item in items if item not in weekly]
     items.sort(key=lambda item: item.path.name not in LONG)
-    for item in items:
-        kinds = [kind for kind in KINDS if item.get_closest_marker(kind)]
-        if len(kinds) > 1:
-            raise pytest.UsageError(f"{item.nodeid}: expected one marker, found {kinds}")
-        for marker in (*KINDS, *BACKENDS, "weekly"):
-            if item.get_closest_marker(marker) and not _names_marker(item.path, marker):
-                raise pytest.UsageError(f"{item.path}: expected `mark.{marker}` in this file")
 
 
 def pytest_collection_finish() -> None:
