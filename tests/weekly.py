@@ -8,7 +8,7 @@ import pytest
 
 T = TypeVar("T")
 
-# For cases of a default test.
+# For some cases of a test that otherwise runs by default.
 SLOW_AND_WEEKLY = [pytest.mark.slow, pytest.mark.weekly]
 
 

@@ -52,29 +52,29 @@ def train_once(folder: pathlib.Path, *options: object) -> None:
 @functools.cache
 def exported(work: pathlib.Path, beam: int) -> pathlib.Path:
     """Exports the run as a SavedModel and returns its directory."""
-    base = work / f"keras-seq-export-beam{beam}"
-    shutil.rmtree(base, ignore_errors=True)
-    ours("export", trained(work), base, f"--beam-size={beam}")
-    return base / "1"
+    return export_to(work / f"keras-seq-export-beam{beam}", f"--beam-size={beam}") / "1"
 
 
 @functools.cache
 def converted(work: pathlib.Path, quantize: str) -> pathlib.Path:
     """Exports the run for CTranslate2 and returns the directory."""
-    directory = work / f"ctranslate2-export-{quantize}"
-    shutil.rmtree(directory, ignore_errors=True)
-    # Not verified, because after one update two translations can have equal scores.
     options = ("--format=ctranslate2", f"--quantize={quantize}", "--verify=0")
-    ours("export", trained(work), directory, *options)
-    return directory
+    return export_to(work / f"ctranslate2-export-{quantize}", *options)
 
 
 @functools.cache
 def exported_to_onnx(work: pathlib.Path, beam: int) -> pathlib.Path:
     """Exports the run to ONNX and returns the directory."""
-    directory = work / f"onnx-export-beam{beam}"
-    shutil.rmtree(directory, ignore_errors=True)
-    # Not verified, because after one update two translations can have equal scores.
     options = ("--format=onnx", f"--beam-size={beam}", "--verify=0")
-    ours("export", trained(work), directory, *options)
+    return export_to(work / f"onnx-export-beam{beam}", *options)
+
+
+def export_to(directory: pathlib.Path, *options: str) -> pathlib.Path:
+    """Exports the run beside it to a new directory, and returns the directory.
+
+    CTranslate2 and ONNX take `--verify=0`, because after one update two translations can have equal
+    scores.
+    """
+    shutil.rmtree(directory, ignore_errors=True)
+    ours("export", trained(directory.parent), directory, *options)
     return directory

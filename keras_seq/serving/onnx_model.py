@@ -153,7 +153,7 @@ _DOCKERFILE = """\
 FROM debian:trixie-slim AS packages
 RUN apt-get update && apt-get install --yes --no-install-recommends python3-pip
 COPY requirements.txt ./
-# The library alone is for programs in C, and takes as much space as what Python loads.
+# onnxruntime contains its library twice. The copy for programs in C is deleted.
 RUN python3 -m pip install --no-cache-dir --no-compile --target /packages -r requirements.txt \\
     && rm -f /packages/onnxruntime/capi/libonnxruntime.so.*
 

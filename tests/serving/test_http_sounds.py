@@ -198,14 +198,14 @@ def test_recordings_of_a_client_that_left_are_not_decoded(seconds_model, monkeyp
             assert (await posted)[0] == 503
 
     async def check():
-        async with in_process(total_sound_values=5 * RATE // 2) as served:
+        async with asyncio.timeout(60), in_process(total_sound_values=5 * RATE // 2) as served:
             first = await until_accepted(served)
             _, writer = await served.connect()
             writer.write(post_request(request))
             while (await served.post(request))[0] != 503:
                 pass
             writer.close()
-            third = await asyncio.wait_for(until_accepted(served), 10)
+            third = await until_accepted(served)
             go.set()
             for status, answer in (await first, await third):
                 assert status == 200 and b'{"predictions": [1.0]}' in answer
