@@ -64,6 +64,7 @@ def test_counts_of_hostile_input_are_those_of_the_test_files():
     assert promised == found
 
 
+@pytest.mark.weekly
 def test_rows_that_promise_both_backends_name_tests_that_run_on_jax(every_test):
     """A test runs on JAX by the marker `jax` or by starting a process on JAX."""
     on_jax = collected("jax", ["tests"])

@@ -6,6 +6,8 @@ from typing import Any, TypeVar
 import keras
 import pytest
 
+from keras_seq import models
+
 T = TypeVar("T")
 
 # For some cases of a test that otherwise runs by default.
@@ -29,11 +31,14 @@ def weekly_but(values: Iterable[Any], *now: Any) -> list[Any]:
 def is_weekly_on_jax(item: pytest.Item) -> bool:
     """Returns whether a test is left to `.ci/weekly` on JAX, where most of its time is compilation.
 
-    With every change, JAX runs the layers, losses, searches and laws, and trains and resumes a run.
+    With every change, JAX runs the layers, losses, searches and laws of layers, and trains and
+    resumes a run.
     """
+    row = getattr(item, "callspec", None) and item.callspec.params.get("row")
     return keras.backend.backend() == "jax" and (
         item.get_closest_marker("slow") is not None
         or item.path.parent.name in ("inference", "metrics", "models")
+        or getattr(row, "public_name", None) in models.__all__
     )
 
 

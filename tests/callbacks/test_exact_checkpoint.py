@@ -109,6 +109,8 @@ def test_fit_resumes_between_the_micro_batches_of_an_update(tmp_path):
     assert state(ended) == state(straight)
 
 
+@pytest.mark.slow
+@pytest.mark.weekly
 def test_fit_resumes_exactly_with_a_growing_loss_scale_and_averaged_weights(tmp_path):
     def model():
         inner = keras.optimizers.Adam(0.01, use_ema=True)

@@ -171,6 +171,8 @@ def test_mlflow_has_parameters_and_curves_and_is_continued(tmp_path, monkeypatch
     assert points[0].value == pytest.approx(history["val_loss"][0], rel=1e-5)
 
 
+@pytest.mark.slow
+@pytest.mark.weekly
 def test_wandb_has_parameters_and_values(tmp_path, monkeypatch):
     pytest.importorskip("wandb")
     monkeypatch.chdir(tmp_path)

@@ -95,6 +95,7 @@ def test_keras_file_holds_the_checkpoint_and_names_it(run, which, tmp_path, kera
     assert record == {"runs": [{"name": "run", "step": MEANT[which]}]}
 
 
+@pytest.mark.weekly
 @pytest.mark.slow
 def test_saved_model_of_an_ensemble_names_the_checkpoints(run, tmp_path, keras_seq_command):
     outcome = keras_seq_command(

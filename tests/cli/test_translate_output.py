@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from weekly import SLOW_AND_WEEKLY
 
 from keras_seq.run import Run
 
@@ -33,7 +34,7 @@ def command(keras_seq_command, load, monkeypatch):
     return functools.partial(keras_seq_command, "translate")
 
 
-@pytest.fixture(params=["tiny_run", "tiny_rnn_run"])
+@pytest.fixture(params=["tiny_run", pytest.param("tiny_rnn_run", marks=SLOW_AND_WEEKLY)])
 def run(request):
     return request.getfixturevalue(request.param)
 
@@ -256,6 +257,8 @@ def test_full_disk_is_reported_with_the_name_of_the_file(
     assert outcome.error == f"{tmp_path / name}: no space left on device"
 
 
+@pytest.mark.slow
+@pytest.mark.weekly
 def test_png_files_are_named_by_line_number(command, tiny_run, tmp_path):
     pytest.importorskip("matplotlib", reason="the extra plot is not installed")
     options = ["--attention", "png", "--attention-file"]
@@ -355,6 +358,8 @@ def test_translate_rejects_incompatible_output_options(
     assert not page.exists() and not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
+@pytest.mark.weekly
 def test_ctranslate2_writes_tsv_and_jsonl_like_tensorflow(command, tiny_run):
     pytest.importorskip("ctranslate2", reason="the extra ctranslate2 is not installed")
     for name in ("tsv", "jsonl"):

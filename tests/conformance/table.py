@@ -418,9 +418,15 @@ FIRST = {row.public_name: row.name for row in reversed(ROWS)}
 
 
 def marked(
-    row: Row, *values: Any, jax: bool | Literal["weekly"] = False, torch: bool = False
+    row: Row,
+    *values: Any,
+    now: bool = True,
+    jax: bool | Literal["weekly"] = False,
+    torch: bool = False,
 ) -> Any:
     """Marks rows: the first row of each public name runs by default, the others every week.
+
+    Without `now`, all rows run every week.
 
     On JAX most of a law's time is compilation. That the outputs of every row agree with those of
     TensorFlow is a law itself (`test_law_backends_agree.py`), so laws about outputs hold on JAX
@@ -429,7 +435,7 @@ def marked(
     """
     marks = []
     is_first = row.name in FIRST.values()
-    if not is_first:
+    if not is_first or not now:
         marks = [pytest.mark.slow, pytest.mark.weekly]
     if jax and is_first:
         marks.append(pytest.mark.jax)

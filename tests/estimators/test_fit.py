@@ -118,6 +118,7 @@ def test_result_and_history_have_the_course_of_the_training(translator):
     assert list(metric.lines[0].get_ydata()) == history.validation[history.monitor]
 
 
+@pytest.mark.weekly
 def test_evaluation_equals_that_of_the_run(translator):
     sources, references = zip(*PAIRS[20:40], strict=True)
     found = translator.evaluate(PAIRS[20:40], metrics=["chrf", "exact"])

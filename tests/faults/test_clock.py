@@ -4,12 +4,15 @@ import itertools
 import json
 import time
 
+import pytest
 from training.toy import quiet_train, toy_settings
 
 # Seconds; a day back, ten years ahead, back again.
 JUMPS = (-86_400.0, 3.2e8, 0.0)
 
 
+@pytest.mark.slow
+@pytest.mark.weekly
 def test_clock_that_jumps_changes_neither_limits_nor_durations(tmp_path, monkeypatch):
     begin, calls = time.time(), itertools.cycle(JUMPS)
     monkeypatch.setattr(time, "time", lambda: begin + next(calls))

@@ -61,6 +61,7 @@ def language_model(folder):
     return folder / "lm"
 
 
+@pytest.mark.weekly
 def test_scores_are_those_of_the_three_models(run, language_model):
     lines = ["a b c d e", "", "h h a"]
     weights = ChannelWeights(0.7, 0.2)

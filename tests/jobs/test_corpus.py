@@ -86,6 +86,7 @@ def start(job_process):
     return call
 
 
+@pytest.mark.weekly
 @pytest.mark.process
 def test_prepared_corpus_is_identical_after_a_worker_is_killed(
     start, expected, text_options, tmp_path, where
@@ -296,6 +297,8 @@ def test_training_on_prepared_text_gives_identical_weights(
     assert "data.prepared" in outcome.error
 
 
+@pytest.mark.slow
+@pytest.mark.weekly
 @pytest.mark.usefixtures("without_tensorflow")
 def test_unusable_prepared_text_and_conflicting_options_are_rejected(
     keras_seq_command, shared, tmp_path

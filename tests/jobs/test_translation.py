@@ -242,6 +242,8 @@ def test_output_files_equal_translate_output_for_unusual_and_gzip_input(
     assert outcome.err.count("invalid UTF-8") == 1
 
 
+@pytest.mark.slow
+@pytest.mark.weekly
 def test_n_best_output_of_a_file_equals_plain_translate_output(
     translate, keras_seq_command, texts, tiny_run, tmp_path
 ):
@@ -272,6 +274,8 @@ def test_finished_files_are_not_translated_again(translate, texts, tmp_path):
     assert (tmp_path / "out" / "a.en").exists()
 
 
+@pytest.mark.slow
+@pytest.mark.weekly
 def test_changed_input_is_translated_again(translate, texts, tmp_path):
     text = tmp_path / "text"
     shutil.copy(texts / "b.en", text)
@@ -285,6 +289,8 @@ def test_changed_input_is_translated_again(translate, texts, tmp_path):
     assert (tmp_path / "out" / "text").read_bytes().split(b"\n")[1:] == whole.split(b"\n")[1:]
 
 
+@pytest.mark.slow
+@pytest.mark.weekly
 def test_job_with_other_settings_is_rejected_without_overwrite(
     translate, texts, tiny_run, tmp_path
 ):

@@ -3,7 +3,6 @@
 import keras
 import numpy as np
 import pytest
-from weekly import weekly_on_jax
 
 from keras_seq.layers import LogMelSpectrogram, RandomSpeed
 from keras_seq.models import CTCRecognizer
@@ -59,7 +58,8 @@ def test_empty_rows_stay_empty():
     assert not lengths.any() and not samples.any()
 
 
-@weekly_on_jax
+@pytest.mark.slow
+@pytest.mark.weekly
 def test_a_recognizer_hears_more_frames_of_slow_rows():
     features = LogMelSpectrogram(100, num_mels=4, frame_length=0.05, frame_step=0.02, fft_length=8)
     model = CTCRecognizer(

@@ -68,6 +68,8 @@ def compile_with(model, names, **options):
     )
 
 
+@pytest.mark.slow
+@pytest.mark.weekly
 def test_metrics_of_a_compiled_model_equal_those_called_by_hand():
     model, batches = writer()
     expected = expected_of(COMPILED, model, batches)

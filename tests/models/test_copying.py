@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from keras import ops
+from weekly import SLOW_AND_WEEKLY
 
 from keras_seq.models import Ensemble, RecurrentSeq2Seq, Transformer
 from keras_seq.search import beam_search, forced_scores
@@ -27,6 +28,11 @@ def recurrent(**arguments):
     return RecurrentSeq2Seq(24, VOCABULARY, **sizes, num_decoder_layers=2, **arguments)
 
 
+each_model = pytest.mark.parametrize(
+    "make", [transformer, pytest.param(recurrent, marks=SLOW_AND_WEEKLY)]
+)
+
+
 def with_constant_gate(make):
     """A model that copies with probability 1 - GATE, and one with the same weights that does not.
 
@@ -43,7 +49,7 @@ def with_constant_gate(make):
     return copying, plain
 
 
-@pytest.mark.parametrize("make", [transformer, recurrent])
+@each_model
 def test_copying_model_adds_attention_to_the_softmax(make):
     copying, plain = with_constant_gate(make)
     attention = ops.convert_to_numpy(plain.with_attention()(INPUTS)["attention"])
@@ -61,7 +67,7 @@ def test_copying_model_adds_attention_to_the_softmax(make):
             np.testing.assert_allclose(got[row, step], expected, atol=1e-5)
 
 
-@pytest.mark.parametrize("make", [transformer, recurrent])
+@each_model
 def test_search_of_a_model_that_always_copies_finds_tokens_of_the_source_only(make):
     copying, _ = with_constant_gate(make)
     copying.get_layer("pointer").bias.assign([-60.0])
@@ -71,7 +77,7 @@ def test_search_of_a_model_that_always_copies_finds_tokens_of_the_source_only(ma
         assert set(tokens.ravel().tolist()) <= {*SOURCE[row, :3].tolist(), 0}
 
 
-@pytest.mark.parametrize("make", [transformer, recurrent])
+@each_model
 def test_scores_of_a_search_are_those_of_the_mixture_with_coverage(make):
     copying, _ = with_constant_gate(make)
     options = {"beam_size": 3, "n_best": 3, "max_length": 4, "length_normalization": "none"}
@@ -95,7 +101,7 @@ def test_scores_of_a_search_are_those_of_the_mixture_with_coverage(make):
             np.testing.assert_allclose(float(result.scores[row, n]), expected, rtol=1e-4)
 
 
-@pytest.mark.parametrize("make", [transformer, recurrent])
+@each_model
 def test_ensemble_of_copying_models_has_their_mean_probability(make):
     models = [with_constant_gate(make)[0] for _ in range(2)]
     for weight in models[1].weights:

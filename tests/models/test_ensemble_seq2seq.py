@@ -56,6 +56,8 @@ def test_search_finds_what_an_ensemble_of_separate_models_finds(model):
     np.testing.assert_allclose(joint.scores, separate.scores, rtol=1e-5)
 
 
+@pytest.mark.slow
+@pytest.mark.weekly
 def test_attention_is_the_mean_of_the_members(model):
     found = model.with_attention()(INPUTS)
     each = [member.with_attention()(INPUTS)["attention"] for member in model.members]

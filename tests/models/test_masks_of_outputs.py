@@ -160,6 +160,8 @@ def test_keras_counts_every_row_of_a_classifier(make_encoder):
     np.testing.assert_allclose(found["loss"], loss, rtol=1e-5)
 
 
+@pytest.mark.slow
+@pytest.mark.weekly
 def test_keras_counts_the_real_frames_of_a_sound_alone():
     keras.utils.set_random_seed(1)
     model = models.CTCRecognizer(

@@ -6,6 +6,7 @@ import pytest
 from conformance.harness import build, make_arrays, run_eagerly
 from conformance.table import ROWS
 from keras import ops
+from weekly import SLOW_AND_WEEKLY
 
 from keras_seq import models
 from keras_seq.search import beam_search
@@ -27,7 +28,13 @@ def int8(weight):
     return keras.backend.standardize_dtype(weight.dtype) == "int8"
 
 
-@pytest.mark.parametrize("row", FIRST.values(), ids=FIRST)
+@pytest.mark.parametrize(
+    "row",
+    [
+        pytest.param(row, id=name, marks=[] if name == "Transformer" else SLOW_AND_WEEKLY)
+        for name, row in FIRST.items()
+    ],
+)
 def test_a_quantized_model_survives_keras_files(row, tmp_path):
     model, arrays = build(row), make_arrays(row)
     model.quantize("int8")

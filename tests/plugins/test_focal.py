@@ -175,6 +175,7 @@ def test_model_with_a_loss_of_its_own_refuses_another(setting, value):
         keras_seq.load_settings(overrides=values)
 
 
+@pytest.mark.weekly
 @pytest.mark.slow
 def test_monitor_of_a_plugin_may_change_when_a_training_resumes(tmp_path):
     keras_seq.register_metric("lengths")(lambda answers, references: float(len(answers)))

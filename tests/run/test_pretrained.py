@@ -36,6 +36,8 @@ def test_names_have_a_line_with_task_data_license_citation_score_and_size(folder
     assert keras_seq.pretrained.names() == {"dates": line}
 
 
+@pytest.mark.slow
+@pytest.mark.weekly
 def test_a_translator_is_loaded_by_name(folder, tiny_run):
     translator = keras_seq.pretrained.load("dates", beam_size=1)
     assert type(translator) is keras_seq.Translator

@@ -69,6 +69,8 @@ def test_greedy_search_finds_the_same_tokens_as_ctranslate2(run):
         assert one.score == pytest.approx(other.score, abs=1e-4)
 
 
+@pytest.mark.slow
+@pytest.mark.weekly
 def test_beam_search_with_patience_equals_or_beats_ctranslate2(run):
     """CTranslate2 stops when twice as many hypotheses have ended as its beam has slots.
 

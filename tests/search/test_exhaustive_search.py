@@ -18,6 +18,7 @@ from plain_search import (
     exhaustive_search,
     results_of,
 )
+from weekly import SLOW_AND_WEEKLY
 
 from keras_seq import backend
 from keras_seq.search import beam_search
@@ -88,6 +89,15 @@ CASES = {
         (4, 4, 5),
     ),
 }
+WEEKLY = (
+    "average 0.3",
+    "average 3, the best",
+    "gnmt 1.5",
+    "none",
+    "coverage, gnmt",
+    "least",
+    "a word",
+)
 
 
 @functools.cache
@@ -107,7 +117,11 @@ def searcher(name):
     return model, search
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name",
+    # Further values of an option that another case has, too.
+    [pytest.param(name, marks=SLOW_AND_WEEKLY if name in WEEKLY else []) for name in CASES],
+)
 @settings(max_examples=6, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),

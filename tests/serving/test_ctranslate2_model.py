@@ -139,6 +139,7 @@ def test_run_with_unsupported_search_settings_can_still_be_exported(tmp_path):
     assert len(notices) == 1
 
 
+@pytest.mark.weekly
 def test_exports_of_the_best_and_latest_checkpoints_differ(tmp_path):
     run, model = random_run(tmp_path / "run")
     run.mark_best(1)

@@ -61,6 +61,7 @@ def assert_same(expected, found):
         assert other.truncated == one.truncated
 
 
+@pytest.mark.weekly
 def test_both_engines_reproduce_the_memorized_translations(engines):
     for found in engines(beam_size=4):
         assert found([SOURCES[3], "", SOURCES[0], SOURCES[1]]) == [

@@ -69,6 +69,7 @@ def test_exported_model_continues_prompts_as_the_run_does(both):
     assert first["text"].tolist() == answer["text"][:, 0].tolist()
 
 
+@pytest.mark.weekly
 def test_other_exports_continue_prompts_as_the_run_does(both, run, tmp_path):
     generator, _, _ = both
     options = {"verify": 5, **SEARCHES["drawn"]}

@@ -107,6 +107,7 @@ def test_classifier_of_words_and_their_characters_is_exported(tmp_path):
     )
 
 
+@pytest.mark.weekly
 def test_labels_of_other_exports_equal_those_of_the_run(classifier, classifier_run, tmp_path):
     folder = export_onnx(Run.open(classifier_run), tmp_path / "onnx", verify=5)
     file = export_litert(Run.open(classifier_run), tmp_path / "model.tflite", verify=5)
@@ -199,6 +200,7 @@ def test_exported_classifier_and_tagger_accept_an_empty_batch(kind, request):
         assert len(values) == 0, name
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize("kind", ["classifier", "tagger"])
 def test_export_without_text_has_no_tokenizer_operations(kind, request, tmp_path):
     run = request.getfixturevalue(f"{kind}_run")

@@ -133,6 +133,8 @@ def test_longest_input_truncates_longer_ones(learned, exported, tmp_path):
     assert os.listdir(tmp_path) == ["a.tflite"]
 
 
+@pytest.mark.slow
+@pytest.mark.weekly
 def test_int8_export_reports_the_change_and_is_smaller(learned, exported, tmp_path):
     notices = []
     path = export_litert(

@@ -330,6 +330,8 @@ def test_next_publication_removes_the_leftovers_of_a_killed_one(tmp_path):
     assert os.listdir(tmp_path) == ["1"]
 
 
+@pytest.mark.slow
+@pytest.mark.weekly
 def test_kill_at_random_moments_never_leaves_an_incomplete_version(tmp_path):
     generator = random.Random(1)
     for _ in range(8):

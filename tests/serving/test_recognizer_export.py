@@ -274,6 +274,8 @@ def test_guide_server_command_refers_to_the_generated_batching_file(version):
     assert files == ["README.md", "batching.txt", "example.json", "kserve.yaml", "kubernetes.yaml"]
 
 
+@pytest.mark.slow
+@pytest.mark.weekly
 def test_exported_feature_model_with_greedy_search_equals_recognizer(sounds, tmp_path):
     model = recognizer_model(features=6)
     steps = [

@@ -117,6 +117,7 @@ def test_a_row_does_not_depend_on_its_batch(both):
         np.testing.assert_allclose(alone["score"][0], together["score"][row], rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.weekly
 def test_export_without_text_has_no_text_operations_or_warmup_requests(tiny_rnn_run, tmp_path):
     from keras_seq.serving.graph_file.operations import ALLOWED, TEXT, operations
 

@@ -5,6 +5,7 @@ import threading
 import keras
 import numpy as np
 import pytest
+from weekly import SLOW_AND_WEEKLY
 
 import keras_seq
 from keras_seq.run import Run
@@ -33,7 +34,9 @@ STRANGE = [
 LINES = [source for source, _ in date_pairs(70, seed=5)] + STRANGE
 
 
-@pytest.fixture(scope="module", params=["tiny_run", "tiny_rnn_run"])
+@pytest.fixture(
+    scope="module", params=["tiny_run", pytest.param("tiny_rnn_run", marks=SLOW_AND_WEEKLY)]
+)
 def pair(request, tmp_path_factory):
     """Translators of a run and of its export, for a Transformer and a recurrent model."""
     from keras_seq.serving import export_saved_model

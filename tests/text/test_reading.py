@@ -301,6 +301,8 @@ def test_a_line_of_the_largest_size_is_read(make):
     assert [len(line) for line in read_lines(path)] == [MAX_LINE_BYTES - 1, 1]
 
 
+@pytest.mark.slow
+@pytest.mark.weekly
 def test_memory_does_not_grow_with_the_file(tmp_path):
     path = tmp_path / "a.gz"
     with gzip.open(path, "wb", compresslevel=1) as file:

@@ -8,6 +8,8 @@ from training.toy import quiet_train, toy_settings
 from keras_seq.text import InputError
 
 
+@pytest.mark.slow
+@pytest.mark.weekly
 def test_training_without_space_for_a_checkpoint_is_refused(tmp_path, monkeypatch):
     """The size is compared with that of the files of a checkpoint."""
     usage = shutil.disk_usage(tmp_path)

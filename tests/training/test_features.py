@@ -88,6 +88,7 @@ def test_features_decide_the_form(forms_run, keras_seq_command):
     )
 
 
+@pytest.mark.weekly
 @pytest.mark.slow
 def test_commands_report_features_that_training_never_saw(forms_run, tmp_path, keras_seq_command):
     message = "the feature 'FUT' is not in the training text"
@@ -104,6 +105,7 @@ def test_commands_report_features_that_training_never_saw(forms_run, tmp_path, k
     assert outcome.code == 0 and f"validation: {message}" in outcome.err
 
 
+@pytest.mark.weekly
 @pytest.mark.slow
 def test_features_are_read_by_evaluate(forms_run, tmp_path, keras_seq_command):
     run = shutil.copytree(forms_run, tmp_path / "run")

@@ -103,6 +103,7 @@ def test_lines_without_text_or_label_are_dropped(tmp_path):
     assert "training: 200 of 203 lines kept; dropped 3 without text or label" in said
 
 
+@pytest.mark.weekly
 @pytest.mark.slow
 @pytest.mark.parametrize(("tag", "metric"), [("B-HUM", "entity_f1")])
 def test_validation_text_may_have_tags_missing_from_the_training_text(tmp_path, tag, metric):

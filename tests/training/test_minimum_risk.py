@@ -95,6 +95,7 @@ def exact_gradient(model, variable, longest):
     return tf.convert_to_tensor(tape.gradient(value, variable)).numpy()
 
 
+@pytest.mark.weekly
 def test_gradient_is_that_of_the_expected_cost(monkeypatch):
     """The mean over many samples, against the sum over all targets of at most three tokens."""
     import tensorflow as tf

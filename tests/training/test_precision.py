@@ -289,6 +289,7 @@ class Scales(keras.callbacks.Callback):
         self.losses.append(float(logs["loss"]))
 
 
+@pytest.mark.weekly
 @pytest.mark.jax
 @pytest.mark.slow
 def test_float16_overflow_lowers_the_loss_scale_and_training_continues():

@@ -151,6 +151,7 @@ def test_pretrained_training_resumes_bit_for_bit(preset, lines, tmp_path):
     assert all(np.array_equal(one[name], two[name]) for name in one)
 
 
+@pytest.mark.weekly
 def test_frozen_layers_keep_their_pretrained_weights(preset, lines, tmp_path):
     patterns = ["*token_embedding*", "transformer_layer_0/*"]
     settings = classify(

@@ -177,6 +177,7 @@ def test_resume_uses_an_earlier_checkpoint_when_the_last_is_damaged(folder, stop
     assert_same_run(stopped, folder / "straight")
 
 
+@pytest.mark.weekly
 @pytest.mark.slow
 def test_run_without_a_checkpoint_starts_over(folder, stopped):
     shutil.rmtree(stopped / "checkpoints")
@@ -296,6 +297,7 @@ def test_resume_from_a_forged_state_raises_input_error(folder, stopped, change, 
         quiet_train(settings_of(folder, STEPS), stopped)
 
 
+@pytest.mark.weekly
 @pytest.mark.slow
 def test_minutes_of_earlier_processes_count_toward_the_limit(folder, stopped):
     state = stopped / "checkpoints" / "step-00000004"

@@ -99,6 +99,7 @@ def test_validation_scores_each_language(trained):
     assert "; reversed: EXACT = " in line and "; up: EXACT = " in line
 
 
+@pytest.mark.weekly
 @pytest.mark.slow
 def test_commands_take_the_language(trained, tmp_path, keras_seq_command):
     path, _ = trained

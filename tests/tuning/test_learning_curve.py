@@ -191,6 +191,8 @@ def test_jackknife_error_of_a_mean_is_its_standard_error():
     assert jackknife_error(means) == pytest.approx(values.std(ddof=1) / 2)
 
 
+@pytest.mark.slow
+@pytest.mark.weekly
 def test_range_of_a_prediction_mostly_contains_the_true_value():
     """The points deviate by 2 % from a known law. Some of them determine no prediction."""
     generator = np.random.default_rng(1)
