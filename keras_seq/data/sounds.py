@@ -22,6 +22,9 @@ _ZERO = 2**15
 SAMPLE_IDS = 2**16
 # Values that are decoded at a time.
 _BLOCK = 2**20
+# Recordings, and samples of them, that are in memory together.
+_GROUP = 256
+_GROUP_SAMPLES = 2**26
 # libsndfile's number of samples if a header does not say it, as in a FLAC file from a pipe.
 _UNKNOWN = 2**63 - 1
 
@@ -67,6 +70,26 @@ def read_sound(
         reader.check_size()
         samples = np.empty(reader.length, np.float32)
         return samples[: reader.read_into(samples)]
+
+
+def read_sounds(
+    paths: Iterable[str | os.PathLike[str]], rate: int | None = None
+) -> Iterator[list[np.ndarray]]:
+    """Reads recordings in groups that fit into the memory; see `read_sound`.
+
+    A group has up to 256 recordings, and up to 256 MiB of samples unless it is one long recording.
+    """
+    group: list[np.ndarray] = []
+    total = 0
+    for path in paths:
+        samples = read_sound(path, rate)
+        if group and (len(group) == _GROUP or total + len(samples) > _GROUP_SAMPLES):
+            yield group
+            group, total = [], 0
+        group.append(samples)
+        total += len(samples)
+    if group:
+        yield group
 
 
 class SoundReader:

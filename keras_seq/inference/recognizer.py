@@ -10,7 +10,7 @@ import numpy as np
 from keras import ops
 
 from keras_seq import backend
-from keras_seq.data import read_sound
+from keras_seq.data.sounds import read_sounds
 from keras_seq.inference.predictor import predict_by_length
 from keras_seq.inference.run_predictor import RunPredictor
 from keras_seq.inference.sound_search import audio_signature, make_sound_search
@@ -19,9 +19,6 @@ from keras_seq.search import Labelings
 from keras_seq.search.hypotheses import exists
 from keras_seq.settings import SearchSettings
 from keras_seq.text import Tokenizer
-
-# Files in memory at a time.
-_FILES = 256
 
 
 class Recognition(NamedTuple):
@@ -110,9 +107,8 @@ class Recognizer(RunPredictor):
         recording that can be read.
         """
         results: list[list[Recognition]] = []
-        for begin in range(0, len(paths), _FILES):
-            chunk = paths[begin : begin + _FILES]
-            results += self.recognize([read_sound(path, self.sample_rate) for path in chunk])
+        for group in read_sounds(paths, self.sample_rate):
+            results += self.recognize(group)
         return results
 
     def __call__(self, audio: Sequence[Any]) -> list[str]:

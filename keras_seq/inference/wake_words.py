@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from keras_seq import backend
-from keras_seq.data import read_sound
+from keras_seq.data.sounds import read_sounds
 from keras_seq.data.spans import NO_SPANS
 from keras_seq.inference.predictor import predict_by_length
 from keras_seq.inference.recognizer import pad_audio
@@ -18,8 +18,6 @@ from keras_seq.run import Run
 from keras_seq.settings import SearchSettings
 from keras_seq.text import FIRST_WORD, Tokenizer
 
-# Files in memory at a time.
-_FILES = 64
 # Frames of a stream that are computed in one call.
 _PIECE = 16
 
@@ -108,11 +106,9 @@ class WakeWordDetector(RunPredictor):
     def _read(
         self, paths: Sequence[str | os.PathLike[str]]
     ) -> Iterator[tuple[list[Detection], float]]:
-        for begin in range(0, len(paths), _FILES):
-            chunk = paths[begin : begin + _FILES]
-            audio = [read_sound(path, self.sample_rate) for path in chunk]
-            seconds = [len(samples) / self.sample_rate for samples in audio]
-            yield from zip(self.detect(audio), seconds, strict=True)
+        for group in read_sounds(paths, self.sample_rate):
+            seconds = [len(samples) / self.sample_rate for samples in group]
+            yield from zip(self.detect(group), seconds, strict=True)
 
     def detect_with_durations(
         self, paths: Sequence[str | os.PathLike[str]]

@@ -7,6 +7,7 @@ import pytest
 from sound_files import flac_that_declares, write_flac, write_wave
 
 from keras_seq.data import find_sound, read_sound, sample_ids, samples_of, sound_info
+from keras_seq.data.sounds import read_sounds
 from keras_seq.text import InputError
 
 
@@ -73,6 +74,18 @@ def test_compressed_files_are_decoded_in_blocks(tmp_path):
         assert tracemalloc.get_traced_memory()[1] < 12e6
     finally:
         tracemalloc.stop()
+
+
+def test_few_recordings_are_in_memory_together(tmp_path, monkeypatch):
+    lengths = [300, 300, 400, 1, 2000, 5]
+    paths = [write_wave(tmp_path / f"{i}.wav", noise(size)) for i, size in enumerate(lengths)]
+    monkeypatch.setattr("keras_seq.data.sounds._GROUP_SAMPLES", 1000)
+    groups = [[len(samples) for samples in group] for group in read_sounds(paths)]
+    # A recording longer than the limit stands alone.
+    assert groups == [[300, 300, 400], [1], [2000], [5]]
+    assert [len(group) for group in read_sounds(paths[3:4] * 300)] == [256, 44]
+    assert list(read_sounds([])) == []
+    np.testing.assert_array_equal(next(read_sounds(paths[4:], 4000))[0], read_sound(paths[4], 4000))
 
 
 def test_blocks_join_without_a_seam(tmp_path):
