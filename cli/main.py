@@ -36,6 +36,7 @@ from keras_seq_cli.rerank import rerank
 from keras_seq_cli.score import score
 from keras_seq_cli.serve import serve
 from keras_seq_cli.signals import interrupt_outside_libraries
+from keras_seq_cli.standard_error import forgiving_standard_error
 from keras_seq_cli.tag import tag
 from keras_seq_cli.train import train
 from keras_seq_cli.transcribe import transcribe
@@ -101,19 +102,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Raises:
         SystemExit: With 143 after SIGTERM, and with 142 at the end of `train --stop-after`.
     """
-    try:
-        with warnings.catch_warnings(), interrupt_outside_libraries():
-            warnings.showwarning = _show_warning
-            result = app(
-                args=None if arguments is None else list(arguments),
-                prog_name="keras-seq",
-                standalone_mode=False,
-            )
-    except KeyboardInterrupt:
-        return 130
-    except Exception as error:
-        return _report(error)
-    return result if isinstance(result, int) else 0
+    with forgiving_standard_error():
+        try:
+            with warnings.catch_warnings(), interrupt_outside_libraries():
+                warnings.showwarning = _show_warning
+                result = app(
+                    args=None if arguments is None else list(arguments),
+                    prog_name="keras-seq",
+                    standalone_mode=False,
+                )
+        except KeyboardInterrupt:
+            return 130
+        except Exception as error:
+            return _report(error)
+        return result if isinstance(result, int) else 0
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:

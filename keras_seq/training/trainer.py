@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import sys
@@ -170,6 +171,7 @@ def _saved(run: Run, nothing: str) -> str:
 
 
 def to_stderr(line: str) -> None:
-    """Prints a line for the user."""
-    sys.stderr.write(f"{line}\n")
-    sys.stderr.flush()
+    """Prints a line for the user. That it cannot be written must not end a training of hours."""
+    with contextlib.suppress(OSError):
+        sys.stderr.write(f"{line}\n")
+        sys.stderr.flush()

@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from faults.training_process import Training, command, write_corpus
@@ -183,3 +184,13 @@ def test_unwritable_run_directory_stops_training_before_it_resumes(stopped):
     assert ended == 2, said
     assert f"{directory}: cannot be written: permission denied" in said.split("\n")[-1]
     assert "resuming" not in said and "Traceback" not in said
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_training_does_not_need_its_messages(folder):
+    limits = {"max_steps": 4, "checkpoint_every": 2, "validate_every": 2}
+    arguments = command(folder, "quiet", **{f"training__{key}": n for key, n in limits.items()})
+    full = "import os, sys\nos.dup2(os.open('/dev/full', os.O_WRONLY), 2)"
+    code, said = Training(arguments, full).end()
+    assert (code, said) == (0, "")
+    assert Run.open(folder / "quiet").checkpoints.steps == [2, 4]

@@ -4,9 +4,11 @@ import json
 import shutil
 import signal
 import socket
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx
@@ -155,3 +157,27 @@ def test_newer_version_is_loaded_without_a_failed_request(base, models):
         assert served.client.post(old, json={"instances": ["a"]}).status_code == 404
         assert served.metric("keras_seq_model_version") == 2
         assert served.said[2:] == ["version 2 is served now\n"]
+
+
+# The disk with the log is full from a signal on.
+FULL_LOG = """
+import os, signal, sys
+from keras_seq_cli.main import main
+signal.signal(signal.SIGUSR1, lambda *_: os.dup2(os.open("/dev/full", os.O_WRONLY), 2))
+sys.exit(main())
+"""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_of_the_log_ends_nothing(base, models):
+    with serving(base, program=[sys.executable, "-c", FULL_LOG]) as served:
+        served.process.send_signal(signal.SIGUSR1)
+        # Each of these versions is reported.
+        (base / "3").mkdir()
+        shutil.copytree(models[2], base / ".tmp-2")
+        (base / ".tmp-2").rename(base / "2")
+        deadline = time.monotonic() + 60
+        while served.predict(["a"])[0]["translation"] != "2 A":
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        assert served.stop() == 0
