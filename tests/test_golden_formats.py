@@ -1,4 +1,4 @@
-"""Exports, prepared text and vocabularies of version 1 of their formats can still be loaded.
+"""Stored exports, prepared text and vocabularies can still be loaded.
 
 `golden/formats-1.tar.xz` has, as keras-seq 0.1.0 wrote them: four exports of the Transformer of
 `golden/format-1.tar.xz`, the prepared text on which it was trained, and vocabularies of each kind.
@@ -77,7 +77,7 @@ def test_prepared_text_of_format_1_has_the_pairs_of_its_file(folder, part):
     assert len(pairs) == len(lines) * (3 if part == "train" else 1)
 
 
-def test_runtime_loads_an_onnx_export_of_format_1(folder):
+def test_runtime_loads_a_stored_onnx_export(folder):
     check(runtime.load(folder / "onnx").run([*TRANSLATIONS]))
 
 
@@ -101,14 +101,14 @@ def test_a_run_is_made_of_prepared_text_of_format_1(folder, tmp_path, monkeypatc
 
 
 @pytest.mark.slow
-def test_saved_model_of_format_1_answers_as_recorded(folder):
+def test_stored_saved_model_answers_as_recorded(folder):
     from keras_seq.serving import SavedModelTranslator
 
     check(SavedModelTranslator(folder / "saved" / "1").translate([*TRANSLATIONS]))
 
 
 @pytest.mark.slow
-def test_litert_file_of_format_1_answers_as_recorded(folder):
+def test_stored_litert_file_answers_as_recorded(folder):
     pytest.importorskip("ai_edge_litert")
     from keras_seq import litert
 
@@ -118,7 +118,7 @@ def test_litert_file_of_format_1_answers_as_recorded(folder):
 
 
 @pytest.mark.slow
-def test_keras_file_of_format_1_loads(folder):
+def test_stored_keras_file_loads(folder):
     model = keras.models.load_model(folder / "model.keras")
     assert model.count_params() > 0
 

@@ -136,6 +136,8 @@ class PreparedData:
             raise InputError(
                 f"{data}: valid.source has {len(sources)} lines, valid.target has {len(references)}"
             )
+        if not sources:
+            raise InputError(f"{data}: valid.source and valid.target are empty")
         return sources, references
 
     def prepared_files(self) -> list[str]:

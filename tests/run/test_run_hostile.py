@@ -181,3 +181,9 @@ def test_a_mutated_tokenizer_is_refused_or_sane(run, reopened):
             assert "joint.model" in str(error)
         else:
             assert 4 < loaded.vocabulary_size <= 1_000_000
+
+
+def test_empty_validation_text_is_refused(run, reopened):
+    run.save_valid_lines([], [])
+    with pytest.raises(InputError, match=r"data: valid\.source and valid\.target are empty"):
+        reopened().valid_lines()
