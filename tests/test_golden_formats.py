@@ -8,7 +8,7 @@ import keras
 import pytest
 from golden_archive import unpack
 
-from keras_seq import runtime
+from keras_seq import models, runtime
 from keras_seq.data import TokenCorpus
 from keras_seq.run import Run
 from keras_seq.settings import load_settings
@@ -120,7 +120,7 @@ def test_stored_litert_file_answers_as_recorded(folder):
 @pytest.mark.slow
 def test_stored_keras_file_loads(folder):
     model = keras.models.load_model(folder / "model.keras")
-    assert model.count_params() > 0
+    assert isinstance(model, models.Transformer) and model.count_params() > 0
 
 
 def check(answers):
