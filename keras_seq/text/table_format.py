@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from .column_choice import ColumnChoice
 from .errors import InputError
-from .reading import Path
+from .reading import MAX_LINE_BYTES, Path
 
 Row = list[str]
 
@@ -92,10 +92,24 @@ def is_csv(path: Path) -> bool:
 def read_records(name: str, lines: Iterable[str], delimiter: str) -> Iterator[tuple[int, Row]]:
     """Yields the number of the first line (from 1) and the fields of each CSV record.
 
-    Raises InputError if the csv module rejects a record.
+    Raises InputError if the csv module rejects a record, or if a record is longer than a line may
+    be.
     """
-    reader = _reader(lines, delimiter)
-    number = 1
+    number, size = 1, 0
+
+    def counted() -> Iterator[str]:
+        nonlocal size
+        for line in lines:
+            size += len(line)
+            # The lines of a field in quotes are short, but their number has no limit.
+            if size > MAX_LINE_BYTES:
+                raise InputError(
+                    f"{name}:{number}: a record of more than {MAX_LINE_BYTES >> 20} MiB, is a "
+                    "quote never closed?"
+                )
+            yield line
+
+    reader = _reader(counted(), delimiter)
     while True:
         try:
             row = next(reader, None)
@@ -104,7 +118,7 @@ def read_records(name: str, lines: Iterable[str], delimiter: str) -> Iterator[tu
         if row is None:
             return
         yield number, row
-        number = reader.line_num + 1
+        number, size = reader.line_num + 1, 0
 
 
 class _Quoting(NamedTuple):

@@ -3,7 +3,7 @@
 import itertools
 import re
 import unicodedata
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 import numpy as np
 
@@ -22,14 +22,19 @@ _MAX_VALUE = 3e38
 
 
 def read_word_vectors(
-    path: Path, words: Collection[str] | None = None, *, notice: Notice | None = None
+    path: Path,
+    words: Collection[str] | None = None,
+    *,
+    notice: Notice | None = None,
+    check_count: Callable[[int], None] | None = None,
 ) -> tuple[dict[str, np.ndarray], int]:
     """Reads the vectors of some words from a file with one word and its vector per line.
 
     The file is read as a stream, so it may be larger than memory. The first line may have two
     counts, as in word2vec. Spaces or tabs separate the word and the numbers. Only `words` are read,
     preferably a set; None reads all. The words of the file are normalized to NFKC; of equal words,
-    the first is used. Bytes that are not UTF-8, common in such files, are replaced.
+    the first is used. Bytes that are not UTF-8, common in such files, are replaced. Every 1,000
+    lines, `check_count` is called with the count of numbers kept so far.
 
     Returns the vectors by word, float32 `(D,)`, and D. Raises InputError like `read_lines`; if the
     file is empty; if a line has a different number of values or a value that is not a finite
@@ -53,6 +58,8 @@ def read_word_vectors(
         count += _add(vectors, words, first, width, f"{path}:1")
     for number, line in enumerate(lines, 2):
         count += _add(vectors, words, line, width, f"{path}:{number}")
+        if check_count is not None and number % 1000 == 0:
+            check_count(len(vectors) * width)
     if expected is not None and count < expected:
         raise InputError(
             f"{path}: {count:,} vectors, its first line says {expected:,}: it is cut off, copy it "

@@ -86,7 +86,11 @@ class WordVectors:
         into the memory.
         """
         _require_memory(path)
-        vectors, _ = read_word_vectors(path, notice=notice)
+        vectors, _ = read_word_vectors(
+            path, notice=notice, check_count=lambda count: _require_memory_of(4 * count, path)
+        )
+        if not vectors:
+            raise InputError(f"{path}: no word with a vector")
         name = "standard input" if str(path) == "-" else str(path)
         matrix = np.array(list(vectors.values()), np.float32)
         return cls(list(vectors), matrix, _read_parts(path, matrix.shape[1]), name)
@@ -239,8 +243,12 @@ def _require_memory(path: Path) -> None:
     first = next(read_lines(path, errors="replace"), "")
     if header := re.fullmatch(r"(\d{1,15}) (\d{1,9})", first, flags=re.ASCII):
         numbers = max(numbers, int(header[1]) * int(header[2]))
-    # The vectors of the words, and their matrix.
-    require_memory(8 * numbers, f"{path}: reading its vectors", _ADVICE)
+    # The vectors of the words, and their matrix. A compressed file may have many more numbers.
+    _require_memory_of(8 * numbers, path)
+
+
+def _require_memory_of(size: int, path: Path) -> None:
+    require_memory(size, f"{path}: reading its vectors", _ADVICE)
 
 
 def _read_parts(path: Path, width: int) -> Subwords | None:

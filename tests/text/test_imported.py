@@ -1,5 +1,7 @@
 """Imported vocabularies, compared with the library that created them."""
 
+import json
+
 import pytest
 import sentencepiece
 from tokenizers import Tokenizer as Original
@@ -125,6 +127,28 @@ def test_other_files_are_refused_in_one_line(tmp_path, content, words):
     with pytest.raises(InputError, match=words) as error:
         import_tokenizer(tmp_path / "file")
     assert "\n" not in str(error.value)
+
+
+PADDING = {
+    "strategy": {"Fixed": 10**15},
+    "direction": "Right",
+    "pad_to_multiple_of": None,
+    "pad_id": 0,
+    "pad_type_id": 0,
+    "pad_token": "[PAD]",
+}
+# The library panics, because the stride must be shorter than the length.
+TRUNCATION = {"direction": "Right", "max_length": 1, "strategy": "LongestFirst", "stride": 5}
+
+
+@pytest.mark.parametrize("change", [{"padding": PADDING}, {"truncation": TRUNCATION}], ids=str)
+def test_padding_and_truncation_change_no_token(tmp_path, change):
+    original = unigram()
+    stored = json.loads(original.to_str()) | change
+    (tmp_path / "tokenizer.json").write_text(json.dumps(stored))
+    tokenizer = import_tokenizer(tmp_path / "tokenizer.json", SENTENCES)
+    for line, ids in zip(SENTENCES, tokenizer.encode(SENTENCES), strict=True):
+        assert [tokenizer.pieces[id].text for id in ids] == original.encode(line).tokens
 
 
 def test_missing_file_is_refused(tmp_path):

@@ -335,3 +335,9 @@ def test_files_are_closed_when_a_reader_is_dropped(make):
         pairs = read_table(make("a,b\n" * 2000 if name == "a.csv" else "a\tb\n" * 2000, name))
         assert next(pairs) == ("a", "b")
         del pairs
+
+
+def test_record_of_many_lines_is_bounded(make):
+    """Each line closes a quoted field and opens the next, so the record never ends."""
+    path = make("a,b\nc,d\n" * 300 + 'x,"\n' + f'{"y" * 500}","\n' * 40_000, "pairs.csv")
+    assert refusal(path).startswith("pairs.csv:601: a record of more than 16 MiB")

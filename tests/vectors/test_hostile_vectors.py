@@ -1,5 +1,6 @@
 """Files of vectors that would fill the memory are refused before they are read."""
 
+import gzip
 import json
 import os
 
@@ -101,3 +102,21 @@ def test_vectors_of_ngrams_count_before_they_are_trained(tmp_path, monkeypatch):
     monkeypatch.setenv(VARIABLE, "1M")
     with pytest.raises(InputError, match=r"training \d\d vectors of 10,000 numbers needs more"):
         train_vectors(path, settings)
+
+
+def test_compressed_vectors_count_while_they_are_read(tmp_path, monkeypatch, keras_seq_command):
+    """A small file holds 36 MB of vectors."""
+    row = b" 0" * 300
+    with gzip.open(tmp_path / "v.txt.gz", "wb", compresslevel=9) as file:
+        file.writelines(b"w%d%s\n" % (number, row) for number in range(30_000))
+    assert (tmp_path / "v.txt.gz").stat().st_size < 300_000
+    monkeypatch.setenv(VARIABLE, "10M")
+    outcome = keras_seq_command("vectors", "nearest", tmp_path / "v.txt.gz", "w1")
+    assert outcome.code == 2
+    assert "reading its vectors needs more than 1" in outcome.error
+
+
+def test_file_without_any_vector_is_refused(tmp_path, keras_seq_command):
+    (tmp_path / "v.txt").write_text("0 5\n")
+    outcome = keras_seq_command("vectors", "nearest", tmp_path / "v.txt", "w1")
+    assert (outcome.code, outcome.error) == (2, f"{tmp_path / 'v.txt'}: no word with a vector")
