@@ -12,7 +12,13 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from keras_seq.augmentation.pair_lines import check_output, columns_of, pair_line, without_tabs
+from keras_seq.augmentation.pair_lines import (
+    check_output,
+    columns_of,
+    job_folder,
+    pair_line,
+    without_tabs,
+)
 from keras_seq.jobs import run_locally, translate_files
 from keras_seq.preparation.files import training_files
 from keras_seq.run import Run
@@ -99,7 +105,7 @@ def make_distilled_pairs(
     files = files or training_files(opened.settings.data)
     weights_path = _weights_path(path) if files.has_weights else None
     inputs = list(itertools.chain(*files.names.values()))
-    folder = path.with_name(f"{path.name}.job")
+    folder = job_folder(path, _SOURCES, "translated")
     # A kill may come between the two files; the weights are then written again.
     interrupted = folder.exists() and not path.exists()
     check_output(path, inputs, overwrite=overwrite)

@@ -14,6 +14,8 @@ from keras_seq.text import Example, InputError, Notice, source_of
 # replace each of its characters with this probability, and keep the first and the last character
 # of a stem that is longer than this, because sounds change where an ending meets its stem.
 _LEAST_LENGTH, _REPLACED, _KEEPS_ENDS = 3, 0.5, 5
+# Characters of a side; the time to find stems grows with their square.
+_MAX_LENGTH = 500
 # Attempts to invent a pair that is not there yet, as a multiple of the pairs that are wanted.
 _ATTEMPTS = 20
 
@@ -55,7 +57,7 @@ def hallucinated_pairs(
         notice: Function that receives how many pairs have no stem.
 
     Raises:
-        InputError: No pair has a stem.
+        InputError: No pair has a stem, or no other pair can be made.
 
     Reference:
         Anastasopoulos and Neubig, "Pushing the Limits of Low-Resource Morphological Inflection",
@@ -65,17 +67,20 @@ def hallucinated_pairs(
     with_stem = [
         (example, found)
         for example in examples
-        if (found := stems(source_of(example.source), example.target))
+        if max(len(example.source), len(example.target)) <= _MAX_LENGTH
+        and (found := stems(source_of(example.source), example.target))
     ]
     if not with_stem:
         raise InputError(
             f"no source of {len(examples):,} pairs shares {_LEAST_LENGTH} consecutive letters with "
-            "its target: invented stems suit inflection and spelling, not pronunciation"
+            f"its target, or one has more than {_MAX_LENGTH} characters: invented stems suit "
+            "inflection and spelling, not pronunciation"
         )
     if notice is not None and len(with_stem) < len(examples):
         notice(
             f"{len(examples) - len(with_stem):,} of {len(examples):,} pairs are not used: source "
-            f"and target share no {_LEAST_LENGTH} consecutive letters"
+            f"and target share no {_LEAST_LENGTH} consecutive letters, or one has more than "
+            f"{_MAX_LENGTH} characters"
         )
     # Common letters are common in stems too. Capital letters stay capital.
     text = sorted("".join(source_of(example.source) for example in examples))
@@ -84,6 +89,7 @@ def hallucinated_pairs(
         for is_upper in (False, True)
     }
     made = {(example.source, example.target) for example in examples}
+    known = len(made)
     for _ in range(_ATTEMPTS * count):
         if count == 0:
             return
@@ -93,6 +99,10 @@ def hallucinated_pairs(
             made.add((new.source, new.target))
             count -= 1
             yield new
+    if len(made) == known:
+        raise InputError(
+            f"no new pair was found: the letters of {len(examples):,} pairs are too much alike"
+        )
 
 
 def _with_new_stems(

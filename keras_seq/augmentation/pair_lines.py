@@ -52,6 +52,29 @@ def check_output(path: Path, inputs: Iterable[str], *, overwrite: bool) -> None:
         raise InputError(f"{path}: exists already; --overwrite replaces it")
 
 
+def job_folder(output: Path, *begins_with: str) -> Path:
+    """Returns the folder with the finished parts of a file of pairs; who makes the file deletes it.
+
+    Args:
+        output: The file of pairs.
+        begins_with: What an interrupted job has left in the folder first.
+
+    Raises:
+        InputError: If there is something else of this name.
+    """
+    folder = output.with_name(f"{output.name}.job")
+    if folder.is_symlink() or folder.exists():
+        is_job = folder.is_dir() and not folder.is_symlink()
+        if is_job and not any((folder / name).exists() for name in begins_with):
+            is_job = all(path.name.startswith(".tmp-") for path in folder.iterdir())
+        if not is_job:
+            raise InputError(
+                f"{folder}: would be deleted, but no interrupted job has left it: move it, or name "
+                "another output"
+            )
+    return folder
+
+
 def columns_of(third: str) -> str:
     """Returns the option that reads pairs with a third column of features or target languages."""
     return f"--columns source=1,target=2,{third}=3"

@@ -12,11 +12,13 @@ from keras_seq.augmentation.pair_lines import (
     before_source,
     check_output,
     columns_of,
+    job_folder,
     pair_line,
     without_tabs,
 )
 from keras_seq.cleaning import CorpusStatistics, is_copy
 from keras_seq.jobs import run_locally, translate_files
+from keras_seq.jobs.translation import JOB
 from keras_seq.run import Run
 from keras_seq.storage import atomic_lines, remove
 from keras_seq.text import (
@@ -115,7 +117,7 @@ def make_synthetic_pairs(
     if statistics is not None and not any_language and not opened.languages:
         require_source_language(opened, statistics, names)
     keeps_copies = statistics is not None and _has_many_copies(statistics)
-    folder = path.with_name(f"{path.name}.job")
+    folder = job_folder(path, JOB)
     translate_files(
         run,
         names,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +13,9 @@ _SMOOTHING = 0.1
 _START, _END = "\x02\x02", "\x03"
 # Trigrams are counted in a table by a hash, in which few of the some 50,000 of a language collide.
 _TABLE = 2**22
+# Characters of a text that count, and letters of several texts that are counted at once.
+_MAX_CHARACTERS = 100_000
+_GROUP_LETTERS = 2**20
 _FACTORS = np.array([0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D], np.uint64)
 
 
@@ -42,11 +45,11 @@ class CharacterModel:
 
     def add(self, texts: Sequence[str]) -> None:
         """Adds the trigrams of texts."""
-        letters = [letters_of(text) for text in texts]
-        self.letters.update(*letters)
-        found = _find(letters)
-        for table, slots in ((self._trigrams, found.trigrams), (self._contexts, found.contexts)):
-            np.add.at(table, slots, 1)
+        for letters in _groups(texts):
+            self.letters.update(*letters)
+            found = _find(letters)
+            np.add.at(self._trigrams, found.trigrams, 1)
+            np.add.at(self._contexts, found.contexts, 1)
 
     def log_probabilities(
         self, texts: Sequence[str], num_letters: int, *, leave_out: bool = False
@@ -59,12 +62,16 @@ class CharacterModel:
         """
         if not texts:
             return np.zeros(0)
-        found = _find([letters_of(text) for text in texts])
+        size = _SMOOTHING * num_letters
+        groups = [self._of_group(letters, size, leave_out) for letters in _groups(texts)]
+        return np.concatenate(groups)
+
+    def _of_group(self, letters: Sequence[str], size: float, leave_out: bool) -> np.ndarray:
+        found = _find(letters)
         seen, around = self._trigrams[found.trigrams], self._contexts[found.contexts]
         if leave_out:
             seen = np.maximum(seen - _repetitions(found.texts, found.trigrams), 0)
             around = np.maximum(around - _repetitions(found.texts, found.contexts), 0)
-        size = _SMOOTHING * num_letters
         values = np.log((seen + _SMOOTHING) / (around + size))
         # Each text has at least one trigram.
         return np.bincount(found.texts, values) / np.bincount(found.texts)
@@ -88,8 +95,26 @@ def num_trigrams(text: str) -> int:
 
 
 def letters_of(text: str) -> str:
-    """Returns the letters of a text in lower case, with one space between words."""
-    return " ".join(text.lower().translate(_LETTERS).split())
+    """Returns the letters of a text in lower case, with one space between words.
+
+    Only the beginning of a text of more than 100,000 characters counts.
+    """
+    return " ".join(text[:_MAX_CHARACTERS].lower().translate(_LETTERS).split())
+
+
+def _groups(texts: Iterable[str]) -> Iterator[list[str]]:
+    """Yields the letters of texts, of some at a time, because each takes some 90 bytes."""
+    group: list[str] = []
+    size = 0
+    for text in texts:
+        letters = letters_of(text)
+        if group and size + len(letters) > _GROUP_LETTERS:
+            yield group
+            group, size = [], 0
+        group.append(letters)
+        size += len(letters)
+    if group:
+        yield group
 
 
 class _Found(NamedTuple):

@@ -17,6 +17,7 @@ from keras_seq.text import Example
 
 # Pairs that the statistics are computed from, evenly spread over the corpus.
 _MAX_PAIRS = 100_000
+_MAX_CHARACTERS = 2**28
 # Lines whose letters are counted at once.
 _LINES = 10_000
 # Share of the letters of a side above which a script belongs to the side.
@@ -173,13 +174,23 @@ def is_copy(source: str, target: str) -> bool:
 
 
 def _spread(examples: Iterable[Example]) -> list[Example]:
-    """Returns at most 200,000 usable examples: every Nth, with the smallest such N."""
+    """Returns at most 200,000 usable examples: every Nth, with the smallest such N.
+
+    They have at most 268 million characters, or one example has more.
+    """
     kept: list[Example] = []
     step = 1
+    size = 0
     usable = (example for example in examples if example.usable)
     for number, example in enumerate(usable):
         if number % step == 0:
             kept.append(example)
-            if len(kept) == 2 * _MAX_PAIRS:
+            size += _length(example)
+            while len(kept) > 1 and (len(kept) == 2 * _MAX_PAIRS or size > _MAX_CHARACTERS):
                 kept, step = kept[::2], 2 * step
+                size = sum(map(_length, kept))
     return kept
+
+
+def _length(example: Example) -> int:
+    return len(example.source) + len(example.target)

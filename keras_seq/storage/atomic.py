@@ -130,9 +130,14 @@ def make_directory(path: Path, *, parents: bool = False) -> None:
 
     Raises InputError if `path` is a link, and OSError if it is a file or cannot be created.
     """
+    check_no_link(path)
+    path.mkdir(parents=parents, exist_ok=True)
+
+
+def check_no_link(path: Path) -> None:
+    """Raises InputError if a directory, which may be missing, is a link."""
     if path.is_symlink():
         raise InputError(f"{path}: a link, expected a directory")
-    path.mkdir(parents=parents, exist_ok=True)
 
 
 def open_to_append(path: Path) -> IO[bytes]:

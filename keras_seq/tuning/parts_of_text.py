@@ -12,6 +12,7 @@ from keras_seq.preparation import PairCounts, open_or_prepare
 from keras_seq.preparation.files import training_files
 from keras_seq.run import Run
 from keras_seq.settings import TASKS, Settings
+from keras_seq.storage import check_no_link, make_directory
 from keras_seq.text import Notice
 
 SHARES = (Fraction(1, 8), Fraction(1, 4), Fraction(1, 2), Fraction(1))
@@ -35,6 +36,8 @@ def prepare_parts(
         data = settings.data.model_copy(update={"share": float(share)})
         part = settings.model_copy(update={"data": data})
         directory = run_directory(folder, share)
+        make_directory(directory.parent, parents=True)
+        check_no_link(directory)
         run = open_or_prepare(part, directory, notice=notice if share == 1 else None, counts=counts)
         if share == 1 and settings.training.max_epochs is not None:
             settings = _with_steps(settings, run)

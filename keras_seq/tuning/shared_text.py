@@ -9,7 +9,7 @@ from typing import Any
 from keras_seq.preparation import find_run, open_or_prepare
 from keras_seq.run import Run
 from keras_seq.settings import Settings
-from keras_seq.storage import make_directory, read_json, write_file
+from keras_seq.storage import check_no_link, make_directory, read_json, write_file
 from keras_seq.storage.limits import MAX_INDEX_BYTES
 from keras_seq.text import InputError, Notice
 
@@ -60,6 +60,7 @@ class SharedText:
             make_directory(self._folder, parents=True)
             write_file(self._folder / _KEYS, json.dumps({"keys": self._keys}, indent=1).encode())
         path = self._folder / str(self._keys.index(key) + 1)
+        check_no_link(path)
         # A prepared text also has settings that have no influence on it, such as the dropout rate
         # of the first trial that used it.
         earlier = find_run(path)

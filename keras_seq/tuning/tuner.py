@@ -11,7 +11,7 @@ from typing import Any
 
 from keras_seq.preparation import find_run
 from keras_seq.settings import SettingsError
-from keras_seq.storage import write_file
+from keras_seq.storage import check_no_link, make_directory, write_file
 from keras_seq.text import InputError, Notice
 from keras_seq.tuning.best_settings import best_settings
 from keras_seq.tuning.halving import minutes_each, planned_minutes, round_sizes
@@ -222,6 +222,8 @@ class Tuning:
         total = round(trial.minutes + minutes, 4)
         settings = with_minutes(self._settings.make(trial.values), max(total, 0.0001))
         directory = self.folder / "trials" / trial.name
+        make_directory(directory.parent, parents=True)
+        check_no_link(directory)
         try:
             run = text.open_run(settings, directory)
         except (InputError, SettingsError) as error:

@@ -104,6 +104,20 @@ def test_pairs_without_a_stem_are_refused():
         next(hallucinated_pairs([Example("ging", "gehen"), Example("ab", "ab")], 5))
 
 
+def test_time_to_find_stems_is_bounded():
+    """The time grows with the square of the length."""
+    long = Example("ab" * 100_000, "ab" * 100_000)
+    with pytest.raises(InputError, match="or one has more than 500"):
+        next(hallucinated_pairs([long], 5))
+    (made,) = hallucinated_pairs([long, Example("walked", "walking")], 1)
+    assert made.source.endswith("ed") and made.target.endswith("ing")
+
+
+def test_pairs_that_are_all_alike_are_named():
+    with pytest.raises(InputError, match="no new pair was found: the letters of 1 pairs are too"):
+        list(hallucinated_pairs([Example("aaaa", "aaaa")], 5))
+
+
 def test_the_commands_write_pairs(tmp_path, keras_seq_command):
     pairs, lines = tmp_path / "pairs.tsv", tmp_path / "lines"
     pairs.write_text("walk\tV;PST\twalked\n \t\t\ntalk\tV;PST\ttalked\n")

@@ -7,7 +7,11 @@ from pathlib import Path
 import pytest
 
 import keras_seq
-from keras_seq.augmentation import make_synthetic_pairs, synthetic_pairs
+from keras_seq.augmentation import (
+    make_distilled_pairs,
+    make_synthetic_pairs,
+    synthetic_pairs,
+)
 from keras_seq.jobs import translate_files
 from keras_seq.preparation import prepare_run
 from keras_seq.settings import load_settings
@@ -58,6 +62,29 @@ def test_text_without_a_pair_is_one_clear_line(tiny_run, tmp_path):
     with pytest.raises(InputError, match=r"no pair is left of 2 lines: 2 blank, 0 without a trans"):
         make_synthetic_pairs(tiny_run, str(tmp_path / "blank"), tmp_path / "out", workers=1)
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda run, text, out: make_synthetic_pairs(run, str(text), out, workers=1),
+        lambda run, text, out: make_distilled_pairs(
+            run, out, files=PairFiles(pairs=str(text)), workers=1
+        ),
+    ],
+    ids=["self-training", "distillation"],
+)
+def test_files_of_others_in_the_way_are_kept(tiny_run, tmp_path, make):
+    """The folder of a job is deleted at its end."""
+    (tmp_path / "text.tsv").write_text("May 5\t1\n")
+    kept = tmp_path / "out.tsv.job" / "kept.txt"
+    kept.parent.mkdir()
+    kept.write_text("precious")
+    with pytest.raises(
+        InputError, match=r"out\.tsv\.job: would be deleted, but no interrupted job"
+    ):
+        make(tiny_run, tmp_path / "text.tsv", tmp_path / "out.tsv")
+    assert kept.read_text() == "precious"
 
 
 SENTENCES = [

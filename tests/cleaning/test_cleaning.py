@@ -5,6 +5,7 @@ import itertools
 import json
 import math
 import random
+import tracemalloc
 from collections import Counter
 
 import numpy as np
@@ -218,6 +219,20 @@ def test_character_model_computes_smoothed_trigram_probabilities():
         rtol=1e-12,
     )
     assert model.log_probabilities([], size).shape == (0,)
+
+
+def test_memory_does_not_grow_with_the_length_of_lines():
+    lines = ["ab " * 1_000_000] * 4
+    model = CharacterModel()
+    tracemalloc.start()
+    try:
+        model.add(lines)
+        values = model.log_probabilities(lines, 30, leave_out=True)
+        # The tables have 67 MB; all letters at once would take a gigabyte.
+        assert tracemalloc.get_traced_memory()[1] < 100e6
+    finally:
+        tracemalloc.stop()
+    assert np.ptp(values) == 0
 
 
 def test_lengths_are_compared_as_gale_and_church_do():

@@ -2,6 +2,7 @@
 
 import contextlib
 import math
+import shutil
 
 import numpy as np
 import pytest
@@ -133,6 +134,19 @@ def test_curve_that_was_interrupted_resumes(curve):
     assert [name for name, _ in resumed.calls] == ["1-2", "1"]
     with pytest.raises(InputError, match=r"other options or text: training.max_steps 40 -> 50"):
         curve(resumed, **{"training.max_steps": 50})
+
+
+@pytest.mark.parametrize("name", ["runs", "runs/1"])
+def test_curve_of_a_stranger_writes_nothing_through_links(curve, tmp_path, name):
+    with pytest.raises(KeyboardInterrupt):
+        curve(KnownTraining(lambda run: 1.0, stops=(1,)))
+    link, outside = tmp_path / "curve" / name, tmp_path / "outside"
+    shutil.rmtree(link)
+    outside.mkdir()
+    link.symlink_to(outside)
+    with pytest.raises(InputError, match=f"curve/{name}: a link, expected a directory"):
+        curve(KnownTraining(lambda run: 1.0))
+    assert not list(outside.iterdir())
 
 
 def test_wrong_curves_are_one_line(curve, tmp_path):

@@ -87,6 +87,20 @@ def test_search_that_was_interrupted_resumes_to_the_same_table(search, stop, spa
     assert complete.calls == []
 
 
+@pytest.mark.parametrize("name", ["trials", "text", "trials/02", "text/1"])
+def test_search_of_a_stranger_writes_nothing_through_links(search, tmp_path, name):
+    with pytest.raises(KeyboardInterrupt):
+        search(KnownTraining(distance, stops=(2,))).run()
+    link, outside = tmp_path / "search" / name, tmp_path / "outside"
+    if link.exists():
+        shutil.rmtree(link)
+    outside.mkdir()
+    link.symlink_to(outside)
+    with pytest.raises(InputError, match=f"search/{name}: a link, expected a directory"):
+        search(KnownTraining(distance)).run()
+    assert not list(outside.iterdir())
+
+
 def test_search_with_other_options_or_text_is_refused(search, tmp_path, dates_file):
     search().run()
     with pytest.raises(InputError, match=r"started with other options or text: minutes 27 -> 30: "):
