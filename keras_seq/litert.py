@@ -48,7 +48,8 @@ def load(path: str | os.PathLike[str], *, threads: int | None = None) -> Model:
         runtime.check_file(Path(path), _MAX_FILE_BYTES)
     try:
         archive: Any = zipfile.Path(os.fspath(path))
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
+    # A ZIP file of another version is "not implemented".
+    except (OSError, ValueError, NotImplementedError, zipfile.BadZipFile) as error:
         reason = runtime.reason_of(error)
         raise RuntimeInputError(f"{path}: not an export to LiteRT: {reason}") from None
     graphs = functools.cache(lambda name: _Graph(Path(path), threads))

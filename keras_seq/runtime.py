@@ -28,6 +28,7 @@ import threading
 import unicodedata
 import wave
 from collections.abc import Callable, Iterator, Sequence
+from email.message import Message
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -51,6 +52,8 @@ _MAX_REQUEST_BYTES = 1 << 20
 # JSON has about 20 bytes a sample.
 _MAX_SOUND_REQUEST_BYTES = 32 << 20
 _MAX_INSTANCES = 1024
+_LOCAL = ("127.0.0.1", "localhost", "::1")
+_SENT_BY_PAGES = ("text/plain", "multipart/form-data")
 # Limits for files, which may come from elsewhere. A protobuf message has at most 2 GiB.
 _MAX_JSON_BYTES = 64 << 20
 _MAX_VOCABULARY_BYTES = 64 << 20
@@ -265,6 +268,8 @@ def _matches(value: Any, schema: dict[str, Any]) -> bool:
         return False
     if schema["type"] == "string":
         fits = schema.get("minLength", 0) <= len(value) <= schema.get("maxLength", math.inf)
+        # JSON can hold halves of characters, which no terminal and no client can be sent.
+        fits = fits and not re.search("[\ud800-\udfff]", value)
         return bool(fits and re.fullmatch(schema.get("pattern", "(?s).*"), value))
     if schema["type"] == "array":
         fits = schema["minItems"] <= len(value) <= schema["maxItems"]
@@ -846,12 +851,13 @@ class SoundModel(Model):
     def read(self, line: str) -> np.ndarray:
         try:
             if line.endswith(".npy"):
-                return self.parse(np.load(line))
+                with open(line, "rb") as array:
+                    return self.parse(np.load(array))
             with wave.open(line) as file:
                 width, rate = file.getsampwidth(), file.getframerate()
                 channels = file.getnchannels()
                 content = file.readframes(file.getnframes())
-        except (OSError, EOFError, ValueError, TypeError, wave.Error) as error:
+        except Exception as error:  # numpy reads ZIP files, and headers as Python
             raise RuntimeInputError(f"{line}: not a recording: {reason_of(error)}") from None
         if width != 2 or rate != self.sample_rate:
             raise RuntimeInputError(
@@ -861,6 +867,9 @@ class SoundModel(Model):
         return (samples.reshape(-1, channels).mean(axis=1) / 32768).astype(np.float32)
 
     def parse(self, instance: Any) -> np.ndarray:
+        # An array of text would have the length of the longest for each.
+        if isinstance(instance, list) and not all(type(one) in (int, float) for one in instance):
+            raise ValueError("expected a list of samples")
         samples = np.array(instance)
         if samples.ndim != 1 or (samples.size and samples.dtype.kind not in "iuf"):
             raise ValueError("expected a list of samples")
@@ -1450,7 +1459,13 @@ def _limits(min_length: np.ndarray, max_length: np.ndarray, options: Any) -> dic
 
 def _array(value: Any) -> np.ndarray:
     """Returns an array or a value of onnxruntime as an array."""
-    return value if isinstance(value, np.ndarray) else value.numpy()
+    if isinstance(value, np.ndarray):
+        return value
+    try:
+        array: np.ndarray = value.numpy()
+    except Exception as error:  # a list, or numbers that numpy lacks
+        raise RuntimeInputError(f"an output of a graph is no array: {reason_of(error)}") from None
+    return array
 
 
 def _integer(value: int) -> np.ndarray:
@@ -1588,6 +1603,26 @@ def guarded(name: str, run: Callable[[], None]) -> int:
     return 0
 
 
+def _refusal(headers: Message, host: str) -> str | None:
+    """Returns why a request must not be answered, or None.
+
+    Web browsers run pages of strangers, which can send requests to a server on the same computer.
+    """
+    asked = headers.get("Host", "")
+    name = asked.rpartition(":")[0] if re.search(r":\d+$", asked) else asked
+    if host in _LOCAL and name.strip("[]") not in _LOCAL:
+        # A page can let its own name point to this computer.
+        return "unknown name in the header Host"
+    origin = headers.get("Origin")
+    site = headers.get("Sec-Fetch-Site", "none")
+    if site not in ("none", "same-origin") or (origin and origin.partition("://")[2] != asked):
+        return "request of another site"
+    # A page can send these without asking the server first.
+    if "Content-Type" in headers and headers.get_content_type() in _SENT_BY_PAGES:
+        return "expected the Content-Type application/json"
+    return None
+
+
 def serve(model: Model, host: str, port: int) -> None:
     """Answers `{"instances": [text, ...]}` with `{"predictions": [{"text": ...}, ...]}`.
 
@@ -1601,6 +1636,11 @@ def serve(model: Model, host: str, port: int) -> None:
         timeout = 30
 
         def do_POST(self) -> None:
+            if error := _refusal(self.headers, host):
+                # The body is not read, so the connection cannot be used again.
+                self.close_connection = True
+                self._answer(403, {"error": error})
+                return
             try:
                 length = self.headers.get("Content-Length", "")
                 if not length.isdecimal() or not 0 < int(length) <= limit:
@@ -1610,7 +1650,7 @@ def serve(model: Model, host: str, port: int) -> None:
                 if not isinstance(instances, list) or len(instances) > _MAX_INSTANCES:
                     raise ValueError(f"instances: expected a list of at most {_MAX_INSTANCES:,}")
                 inputs = [model.parse(instance) for instance in instances]
-            except (ValueError, TypeError, OverflowError, RecursionError) as error:
+            except (ValueError, TypeError, OverflowError, RecursionError, MemoryError) as error:
                 self._answer(400, {"error": str(error)[:200]})
                 return
             try:

@@ -137,7 +137,10 @@ def test_the_commands_write_pairs(tmp_path, keras_seq_command):
     outcome = keras_seq_command(
         "augment", "hallucinate", pairs, "-o", packed, *columns, "--count", 5, "--overwrite"
     )
-    said = "1 of 3 pairs are not used: source and target share no 3 consecutive letters\n"
+    said = (
+        "1 of 3 pairs are not used: source and target share no 3 consecutive letters, or one has "
+        "more than 500 characters\n"
+    )
     assert outcome.err.startswith(f"{said}{packed}: 5 pairs; left out: 1 without text")
     pairs.write_text(pairs.read_text().rpartition("go\t")[0])
 

@@ -65,6 +65,17 @@ def test_litert_pipe_is_refused_instead_of_waited_for(tmp_path):
         litert.load(tmp_path / "a.tflite")
 
 
+def test_archive_of_an_unknown_version_of_zip_is_one_line(lite):
+    content = bytearray(lite.read_bytes())
+    # The version that a reader needs, in the directory at the end of the archive.
+    content[content.index(b"PK\1\2") + 6] = 99
+    lite.write_bytes(content)
+    with pytest.raises(
+        runtime.RuntimeInputError, match="not an export to LiteRT: zip file version"
+    ):
+        litert.load(lite)
+
+
 def test_damaged_archive_of_a_litert_export_is_one_line(lite):
     content = lite.read_bytes()
     start = content.index(b"PK\3\4")

@@ -22,7 +22,7 @@ pytest.importorskip("onnxruntime", reason="the extra onnx is not installed")
 
 LINES = ["a", "b d", ""]
 # Values of wrong types, out of bounds, or with wrong contents.
-WRONG = (None, "x\ny", -1, 10**30, 1.5, float("nan"), True, {}, [None], [[]])
+WRONG = (None, "x\ny", "\ud800", -1, 10**30, 1.5, float("nan"), True, {}, [None], [[]])
 RULES = {"form": "none", "lowercase": False, "separator": " "}
 
 
