@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
+from keras_seq.storage import TEMPORARY
 from keras_seq.text import InputError
 
 # The end of what a command that makes pairs says.
@@ -52,26 +54,25 @@ def check_output(path: Path, inputs: Iterable[str], *, overwrite: bool) -> None:
         raise InputError(f"{path}: exists already; --overwrite replaces it")
 
 
-def job_folder(output: Path, *begins_with: str) -> Path:
+def job_folder(output: Path, *names: str) -> Path:
     """Returns the folder with the finished parts of a file of pairs; who makes the file deletes it.
 
     Args:
         output: The file of pairs.
-        begins_with: What an interrupted job has left in the folder first.
+        names: The files and folders that an interrupted job may have left in it.
 
     Raises:
-        InputError: If there is something else of this name.
+        InputError: If the folder is a link or a file, or has anything else in it.
     """
     folder = output.with_name(f"{output.name}.job")
-    if folder.is_symlink() or folder.exists():
-        is_job = folder.is_dir() and not folder.is_symlink()
-        if is_job and not any((folder / name).exists() for name in begins_with):
-            is_job = all(path.name.startswith(".tmp-") for path in folder.iterdir())
-        if not is_job:
-            raise InputError(
-                f"{folder}: would be deleted, but no interrupted job has left it: move it, or name "
-                "another output"
-            )
+    is_other = folder.is_symlink() or (folder.exists() and not folder.is_dir())
+    found = [] if is_other or not folder.exists() else sorted(os.listdir(folder))
+    others = [name for name in found if name not in names and not name.startswith(TEMPORARY)]
+    if is_other or others:
+        raise InputError(
+            f"{folder / others[0] if others else folder}: in the way of this job, which would "
+            "delete it: move it, or name another output"
+        )
     return folder
 
 

@@ -117,7 +117,7 @@ def make_synthetic_pairs(
     if statistics is not None and not any_language and not opened.languages:
         require_source_language(opened, statistics, names)
     keeps_copies = statistics is not None and _has_many_copies(statistics)
-    folder = job_folder(path, JOB)
+    folder = job_folder(path, JOB, *map(_output_name, names))
     translate_files(
         run,
         names,
@@ -143,10 +143,14 @@ def _has_many_copies(statistics: CorpusStatistics) -> bool:
     return statistics.copies_are_right and copies >= _MIN_COPIES
 
 
+def _output_name(name: str) -> str:
+    return os.path.basename(name).removesuffix(".gz")
+
+
 def _translated(names: Sequence[str], folder: Path) -> Iterator[tuple[str, str]]:
     """Yields each line with its translation."""
     for name in names:
-        output = folder / os.path.basename(name).removesuffix(".gz")
+        output = folder / _output_name(name)
         yield from zip(read_lines(name), read_lines(str(output)), strict=True)
 
 

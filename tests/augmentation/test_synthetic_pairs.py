@@ -80,9 +80,10 @@ def test_files_of_others_in_the_way_are_kept(tiny_run, tmp_path, make):
     kept = tmp_path / "out.tsv.job" / "kept.txt"
     kept.parent.mkdir()
     kept.write_text("precious")
-    with pytest.raises(
-        InputError, match=r"out\.tsv\.job: would be deleted, but no interrupted job"
-    ):
+    # As if a job had been interrupted.
+    (kept.parent / "sources.txt").touch()
+    (kept.parent / ".keras-seq").mkdir()
+    with pytest.raises(InputError, match=r"out\.tsv\.job/\S+: in the way of this job"):
         make(tiny_run, tmp_path / "text.tsv", tmp_path / "out.tsv")
     assert kept.read_text() == "precious"
 
