@@ -19,6 +19,8 @@ _HEADER = re.compile(r"\d{1,15} \d{1,9}", flags=re.ASCII)
 _MAX_WIDTH = 100_000
 # Just below the maximum of float32.
 _MAX_VALUE = 3e38
+# Numbers between two checks of the memory; one line may have 100,000 of them.
+_CHECKED_NUMBERS = 1_000_000
 
 
 def read_word_vectors(
@@ -33,8 +35,8 @@ def read_word_vectors(
     The file is read as a stream, so it may be larger than memory. The first line may have two
     counts, as in word2vec. Spaces or tabs separate the word and the numbers. Only `words` are read,
     preferably a set; None reads all. The words of the file are normalized to NFKC; of equal words,
-    the first is used. Bytes that are not UTF-8, common in such files, are replaced. Every 1,000
-    lines, `check_count` is called with the count of numbers kept so far.
+    the first is used. Bytes that are not UTF-8, common in such files, are replaced. About every
+    million numbers, `check_count` is called with the count of numbers kept so far.
 
     Returns the vectors by word, float32 `(D,)`, and D. Raises InputError like `read_lines`; if the
     file is empty; if a line has a different number of values or a value that is not a finite
@@ -52,13 +54,14 @@ def read_word_vectors(
     """
     lines = _lines(path, notice)
     width, expected, first = _read_first(path, lines)
+    lines_per_check = _CHECKED_NUMBERS // width
     vectors: dict[str, np.ndarray] = {}
     count = 0
     if expected is None:
         count += _add(vectors, words, first, width, f"{path}:1")
     for number, line in enumerate(lines, 2):
         count += _add(vectors, words, line, width, f"{path}:{number}")
-        if check_count is not None and number % 1000 == 0:
+        if check_count is not None and number % lines_per_check == 0:
             check_count(len(vectors) * width)
     if expected is not None and count < expected:
         raise InputError(
