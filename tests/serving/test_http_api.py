@@ -159,6 +159,8 @@ def test_wrong_paths_methods_and_encodings_get_specific_errors(served):
         ("/v1/models", 400, "Malformed request: GET"),
         ("/v1/models/%ff%00", 404, "Could not find any versions"),
         ("/favicon.ico", 404, "Not found"),
+        ("/%0a", 404, "Not found"),
+        ("/metrics%0a", 404, "Not found"),
     ):
         answer = served.client.get(path)
         assert answer.status_code == code and words in answer.json()["error"], path

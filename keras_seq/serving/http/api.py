@@ -18,7 +18,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from starlette.routing import Match, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from keras_seq.serving.http import sounds, tensors
@@ -65,10 +65,10 @@ class Api:
 
     def app(self) -> ASGIApp:
         routes = [
-            Route("/", self._page),
-            Route("/health", self._health),
-            Route("/ready", self._ready),
-            Route("/metrics", self._metrics),
+            _ExactRoute("/", self._page),
+            _ExactRoute("/health", self._health),
+            _ExactRoute("/ready", self._ready),
+            _ExactRoute("/metrics", self._metrics),
             Route("/v1/{rest:path}", self._rest, methods=["GET", "POST"]),
         ]
         handlers: dict[Any, Any] = {HTTPException: _http_error, Exception: _internal_error}
@@ -201,6 +201,13 @@ class Api:
         spec = {"name": self.name, "signature_name": "", "version": str(model.version)}
         metadata = {"signature_def": {"signature_def": model.definitions}}
         return JSONResponse({"model_spec": spec, "metadata": metadata})
+
+
+class _ExactRoute(Route):
+    """A route of one path. A plain `Route` also takes the path with a newline behind it."""
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        return super().matches(scope) if scope["path"] == self.path else (Match.NONE, {})
 
 
 def _number(digits: str) -> int:
