@@ -2,6 +2,7 @@
 
 import itertools
 import re
+import sys
 import unicodedata
 from collections.abc import Callable, Collection, Iterator
 
@@ -19,8 +20,8 @@ _HEADER = re.compile(r"\d{1,15} \d{1,9}", flags=re.ASCII)
 _MAX_WIDTH = 100_000
 # Just below the maximum of float32.
 _MAX_VALUE = 3e38
-# Numbers between two checks of the memory; one line may have 100,000 of them.
-_CHECKED_NUMBERS = 1_000_000
+# Bytes of words and vectors between two checks of the memory.
+_CHECKED_BYTES = 4_000_000
 
 
 def read_word_vectors(
@@ -28,15 +29,15 @@ def read_word_vectors(
     words: Collection[str] | None = None,
     *,
     notice: Notice | None = None,
-    check_count: Callable[[int], None] | None = None,
+    check_bytes: Callable[[int], None] | None = None,
 ) -> tuple[dict[str, np.ndarray], int]:
     """Reads the vectors of some words from a file with one word and its vector per line.
 
     The file is read as a stream, so it may be larger than memory. The first line may have two
     counts, as in word2vec. Spaces or tabs separate the word and the numbers. Only `words` are read,
     preferably a set; None reads all. The words of the file are normalized to NFKC; of equal words,
-    the first is used. Bytes that are not UTF-8, common in such files, are replaced. About every
-    million numbers, `check_count` is called with the count of numbers kept so far.
+    the first is used. Bytes that are not UTF-8, common in such files, are replaced. About every four
+    megabytes, `check_bytes` is called with the size of the words and vectors kept so far.
 
     Returns the vectors by word, float32 `(D,)`, and D. Raises InputError like `read_lines`; if the
     file is empty; if a line has a different number of values or a value that is not a finite
@@ -54,15 +55,15 @@ def read_word_vectors(
     """
     lines = _lines(path, notice)
     width, expected, first = _read_first(path, lines)
-    lines_per_check = _CHECKED_NUMBERS // width
     vectors: dict[str, np.ndarray] = {}
-    count = 0
-    if expected is None:
-        count += _add(vectors, words, first, width, f"{path}:1")
-    for number, line in enumerate(lines, 2):
-        count += _add(vectors, words, line, width, f"{path}:{number}")
-        if check_count is not None and number % lines_per_check == 0:
-            check_count(len(vectors) * width)
+    count = kept = checked = 0
+    rows = lines if expected is not None else itertools.chain([first], lines)
+    for number, line in enumerate(rows, 1 if expected is None else 2):
+        count += bool(line)
+        kept += _add(vectors, words, line, width, f"{path}:{number}")
+        if check_bytes is not None and kept - checked >= _CHECKED_BYTES:
+            check_bytes(kept)
+            checked = kept
     if expected is not None and count < expected:
         raise InputError(
             f"{path}: {count:,} vectors, its first line says {expected:,}: it is cut off, copy it "
@@ -145,7 +146,7 @@ def _read_first(path: Path, lines: Iterator[str]) -> tuple[int, int | None, str]
 def _add(
     vectors: dict[str, np.ndarray], words: Collection[str] | None, line: str, width: int, where: str
 ) -> int:
-    """Adds the vector of a line if its word is in `words`; returns the number of words."""
+    """Adds the vector of a line if its word is in `words`; returns the bytes that are kept."""
     if not line:
         return 0
     spaces = line.count(" ")
@@ -157,9 +158,10 @@ def _add(
     word = line[: line.index(" ")] if spaces == width else line.rsplit(" ", width)[0]
     if not word.isascii():
         word = unicodedata.normalize("NFKC", word)
-    if (words is None or word in words) and word not in vectors:
-        vectors[word] = _vector(line.rsplit(" ", width)[1:], where)
-    return 1
+    if word in vectors or (words is not None and word not in words):
+        return 0
+    vectors[word] = _vector(line.rsplit(" ", width)[1:], where)
+    return 4 * width + sys.getsizeof(word)
 
 
 def _vector(numbers: list[str], where: str) -> np.ndarray:

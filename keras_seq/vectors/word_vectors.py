@@ -87,7 +87,7 @@ class WordVectors:
         """
         _require_memory(path)
         vectors, _ = read_word_vectors(
-            path, notice=notice, check_count=lambda count: _require_memory_of(4 * count, path)
+            path, notice=notice, check_bytes=lambda size: _require_memory_of(size, path)
         )
         if not vectors:
             raise InputError(f"{path}: no word with a vector")

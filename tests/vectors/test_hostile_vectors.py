@@ -104,9 +104,12 @@ def test_vectors_of_ngrams_count_before_they_are_trained(tmp_path, monkeypatch):
         train_vectors(path, settings)
 
 
-def test_compressed_vectors_count_while_they_are_read(tmp_path, monkeypatch, keras_seq_command):
-    """A small file holds 36 MB of vectors, in few lines."""
-    row = b" 0" * 90_000
+@pytest.mark.parametrize(("letters", "width"), [(0, 90_000), (300_000, 1)])
+def test_compressed_vectors_count_while_they_are_read(
+    tmp_path, monkeypatch, keras_seq_command, letters, width
+):
+    """A small file holds 30 MB of vectors or of words, in few lines."""
+    row = b"w" * letters + b" 0" * width
     with gzip.open(tmp_path / "v.txt.gz", "wb", compresslevel=9) as file:
         file.writelines(b"w%d%s\n" % (number, row) for number in range(100))
     assert (tmp_path / "v.txt.gz").stat().st_size < 300_000
