@@ -595,6 +595,9 @@ class Graph:
         except Exception as error:  # onnxruntime has an error class for each cause
             # The cause may be a damaged graph, but also an input that needs too much memory.
             raise RuntimeInputError(f"{self.path}: cannot be run: {reason_of(error)}") from None
+        for name, value in zip(names, found, strict=True):
+            if not value.is_tensor():
+                raise RuntimeInputError(f"{self.path}: damaged: {name} is a list, not an array")
         return dict(zip(names, found, strict=True))
 
 
@@ -1463,7 +1466,7 @@ def _array(value: Any) -> np.ndarray:
         return value
     try:
         array: np.ndarray = value.numpy()
-    except Exception as error:  # a list, or numbers that numpy lacks
+    except Exception as error:  # numbers that numpy lacks
         raise RuntimeInputError(f"an output of a graph is no array: {reason_of(error)}") from None
     return array
 

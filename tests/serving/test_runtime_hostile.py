@@ -293,6 +293,27 @@ def test_names_in_a_graph_do_not_reach_the_terminal(export):
         assert len(str(error.value)) < 400
 
 
+@pytest.mark.parametrize(
+    ("graph", "output"),
+    [("start", "memory_mask"), ("step", "values"), ("step", "new_state_beam_ancestors")],
+)
+def test_output_that_is_a_list_is_one_line(export, graph, output):
+    onnx = pytest.importorskip("onnx")
+    path = export / f"{graph}.onnx"
+    model = onnx.load(path)
+    for node in model.graph.node:
+        node.output[:] = ["array" if name == output else name for name in node.output]
+        node.input[:] = ["array" if name == output else name for name in node.input]
+    model.graph.node.append(onnx.helper.make_node("SequenceConstruct", ["array"], [output]))
+    (place,) = [i for i, value in enumerate(model.graph.output) if value.name == output]
+    kind = model.graph.output[place].type.tensor_type
+    sequence = onnx.helper.make_tensor_sequence_value_info(output, kind.elem_type, None)
+    model.graph.output[place].CopyFrom(sequence)
+    onnx.save(model, path)
+    name = output.removeprefix("new_")
+    assert refusal(export) == f"{path}: damaged: {name} is a list, not an array"
+
+
 def test_graph_that_needs_too_much_memory_is_not_called_damaged(tmp_path):
     onnx = pytest.importorskip("onnx")
     size = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.INT64, [1])
