@@ -5,7 +5,6 @@ import re
 from pathlib import Path
 
 import pytest
-from weekly import weekly_but
 
 DOCS = Path(__file__).parents[1] / "docs"
 NOTEBOOKS = sorted((DOCS / "notebooks").glob("*.ipynb"))
@@ -34,7 +33,8 @@ def shorten(source):
 
 
 @pytest.mark.docs
-@pytest.mark.parametrize("name", weekly_but([path.stem for path in NOTEBOOKS], "translation"))
+@pytest.mark.weekly
+@pytest.mark.parametrize("name", [path.stem for path in NOTEBOOKS])
 def test_notebook_runs_in_short_form(name):
     load_runner().run(DOCS / "notebooks" / f"{name}.ipynb", shorten)
 

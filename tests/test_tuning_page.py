@@ -42,6 +42,7 @@ def blocks(language):
     return re.findall(rf"^```{language}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
 
 
+@pytest.mark.weekly
 def test_every_block_of_the_tuning_page_runs(folder, monkeypatch, keras_seq_command):
     for function in (Tuning.__init__, measure_learning_curve):
         monkeypatch.setitem(function.__kwdefaults__, "train", KnownTraining(distance))

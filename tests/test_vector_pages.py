@@ -21,6 +21,7 @@ def names_of(page):
 
 @pytest.mark.docs
 @pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="it ends with a SavedModel")
+@pytest.mark.weekly
 def test_generation_page_trains_searches_and_serves_a_generator(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     keras.utils.set_random_seed(1)

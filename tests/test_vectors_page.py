@@ -30,6 +30,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.weekly
 def test_every_block_of_the_vectors_page_runs(folder, keras_seq_command, capsysbinary):
     lines = [line for block in blocks("bash") for line in block.split("\n") if line]
     assert len(lines) == 10

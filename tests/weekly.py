@@ -34,10 +34,13 @@ def is_weekly_on_jax(item: pytest.Item) -> bool:
     With every change, JAX runs the layers, losses, searches and laws of layers, and trains and
     resumes a run.
     """
+    folder, file = item.path.parent.name, item.path.stem
     row = getattr(item, "callspec", None) and item.callspec.params.get("row")
     return keras.backend.backend() == "jax" and (
         item.get_closest_marker("slow") is not None
-        or item.path.parent.name in ("inference", "metrics", "models")
+        or folder in ("inference", "metrics", "models")
+        or (folder == "training" and file not in ("test_resume", "test_trainer"))
+        or file in ("test_generating", "test_quantization")
         or getattr(row, "public_name", None) in models.__all__
     )
 

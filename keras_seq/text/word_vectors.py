@@ -36,8 +36,8 @@ def read_word_vectors(
     The file is read as a stream, so it may be larger than memory. The first line may have two
     counts, as in word2vec. Spaces or tabs separate the word and the numbers. Only `words` are read,
     preferably a set; None reads all. The words of the file are normalized to NFKC; of equal words,
-    the first is used. Bytes that are not UTF-8, common in such files, are replaced. About every four
-    megabytes, `check_bytes` is called with the size of the words and vectors kept so far.
+    the first is used. Bytes that are not UTF-8, common in such files, are replaced. `check_bytes`
+    receives the size of the words and vectors kept so far, about every 4 MB.
 
     Returns the vectors by word, float32 `(D,)`, and D. Raises InputError like `read_lines`; if the
     file is empty; if a line has a different number of values or a value that is not a finite

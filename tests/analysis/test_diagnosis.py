@@ -333,6 +333,7 @@ def test_repeated_ngrams_are_detected(pieces, expected):
 
 
 @pytest.mark.slow
+@pytest.mark.weekly
 def test_a_run_is_diagnosed_with_its_settings(tiny_run):
     sources = ["March 5, 2021", "5 mai 1999", "", "friday " * 300]
     references = ["2021-03-05", "1999-05-05", "", "2000-01-01"]

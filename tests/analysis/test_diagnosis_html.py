@@ -295,6 +295,7 @@ def test_page_fits_a_phone_and_follows_the_color_scheme(page):
 
 
 @pytest.mark.process
+@pytest.mark.weekly
 def test_page_of_a_real_diagnosis_shows_its_verdicts(browser, tmp_path):
     from known_model import SOURCES, KnownModel, known_tokenizer
 

@@ -23,6 +23,7 @@ VERBS = {"sees": "sieht", "follows": "folgt", "likes": "mag", "hears": "hört", 
 
 
 @pytest.mark.process
+@pytest.mark.weekly
 def test_lines_become_pairs_with_the_translations_of_the_run(tiny_run, tmp_path, keras_seq_command):
     first, second = tmp_path / "a.txt", tmp_path / "b.txt.gz"
     translations = dict(zip(LINES, keras_seq.translate(tiny_run, LINES, beam_size=3), strict=True))

@@ -64,6 +64,7 @@ def test_average_best_takes_the_best_validated_checkpoints(trained, tmp_path, ke
 
 
 @pytest.mark.slow
+@pytest.mark.weekly
 def test_average_of_a_classifier_has_the_mean_temperature(classifier_run, tmp_path):
     run = Run.open(classifier_run)
     steps = average_run(classifier_run, tmp_path / "mean", 2)

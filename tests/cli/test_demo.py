@@ -11,6 +11,7 @@ from keras_seq.settings import SettingsError
 
 
 @pytest.mark.slow
+@pytest.mark.weekly
 def test_demo_creates_and_keeps_its_corpus(tmp_path):
     run, test = prepare_demo(tmp_path / "demo", overrides=["seed=3"])
     assert len(TokenCorpus.open(run.train_directory)) == 30_000
@@ -32,6 +33,7 @@ def test_demo_with_an_unknown_setting_creates_no_files(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.weekly
 def test_the_demo_trains_translates_and_scores(keras_seq_command, tmp_path, monkeypatch):
     """Runs the demo in its default folder."""
     monkeypatch.chdir(tmp_path)

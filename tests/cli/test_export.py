@@ -9,6 +9,7 @@ import keras_seq
 
 
 @pytest.mark.process
+@pytest.mark.weekly
 def test_export_numbers_versions_consecutively(
     tiny_run, tmp_path, keras_seq_process, keras_seq_command
 ):

@@ -10,7 +10,6 @@ from cluster.shared_training import (
     number,
 )
 from faults.training_process import Training
-from weekly import weekly_but
 
 pytestmark = pytest.mark.process
 
@@ -39,7 +38,8 @@ setup.fit_batches = spoiling(setup.fit_batches)
 """
 
 
-@pytest.mark.parametrize("backend", weekly_but(["tensorflow", "jax"], "tensorflow"))
+@pytest.mark.parametrize("backend", ["tensorflow", "jax"])
+@pytest.mark.weekly
 def test_all_training_methods_on_two_devices_match_one_device(folder, backend):
     """Combines alignments, sampled words, frozen weights, pair weights, clipping and a skip.
 

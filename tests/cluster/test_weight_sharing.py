@@ -100,6 +100,7 @@ def test_weights_and_optimizer_moments_are_sharded_across_devices():
                 assert tuple(parts[name]) == shapes, name
 
 
+@pytest.mark.weekly
 def test_most_parameters_of_the_largest_preset_are_sharded():
     parameters, cut = map(int, printed(LAYOUTS).split())
     assert parameters > 2e8

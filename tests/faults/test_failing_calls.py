@@ -120,7 +120,7 @@ def check_reads(rows, fewest_calls):
 
 
 def test_training_names_the_file_when_a_call_fails(sweep):
-    check(sweep(train_arguments(), 60, 150), "no space left on device", 250)
+    check(sweep(train_arguments(), 200, 150), "no space left on device", 250)
 
 
 @pytest.mark.weekly

@@ -14,6 +14,7 @@ from faults.training_process import (
     on,
     write_corpus,
 )
+from weekly import weekly
 
 from keras_seq.run import Run
 
@@ -94,7 +95,7 @@ def test_signal_during_training_saves_a_checkpoint_and_exits(folder, number, cod
     assert last_arrays(run.path)
 
 
-@pytest.mark.parametrize(("seconds", "backend"), [(0.6, "tensorflow"), (0.3, "jax")])
+@pytest.mark.parametrize(("seconds", "backend"), [(0.6, "tensorflow"), *weekly((0.3, "jax"))])
 def test_sigterm_during_the_first_compilation_exits_with_143(folder, backend, seconds):
     """The process exits cleanly, whatever the backend does when the signal arrives."""
     name = f"compile-{backend}-{seconds}"
@@ -149,7 +150,7 @@ def test_sigterm_during_evaluation_keeps_the_checkpoint_and_exits_with_143(folde
     )
 
 
-@pytest.mark.parametrize(("how", "backend"), [("deaf", "tensorflow"), ("says", "jax")])
+@pytest.mark.parametrize(("how", "backend"), [("deaf", "tensorflow"), *weekly(("says", "jax"))])
 def test_sigterm_during_decoding_keeps_the_checkpoint_and_exits_with_143(folder, how, backend):
     name = f"decoding-{how}-{backend}"
     wrapper = how if how == "says" else "(lambda _: deaf)"

@@ -45,6 +45,7 @@ def test_pieces_that_cannot_be_used_are_refused(pieces, options, message):
 
 
 @pytest.mark.slow
+@pytest.mark.weekly
 def test_syllables_are_learned_used_and_exported(tmp_path, keras_seq_command):
     generator = random.Random(1)
     words = ["ka", "ta", "mi", "no"]

@@ -3,12 +3,13 @@
 import shutil
 
 import pytest
+from weekly import weekly
 
 from keras_seq.run import Run
 from keras_seq.text import InputError, Tokenizer
 
 
-@pytest.mark.parametrize("name, width", [("tiny_run", 32), ("tiny_rnn_run", 16)])
+@pytest.mark.parametrize("name, width", [("tiny_run", 32), *weekly(("tiny_rnn_run", 16))])
 def test_vocabulary_of_more_entries_than_the_weights_have_is_refused(
     name, width, request, tmp_path, keras_seq_command
 ):

@@ -159,6 +159,7 @@ def test_ids_get_the_same_labels_as_their_text(classifier):
     np.testing.assert_allclose(answer["probability"], expected["probability"], atol=1e-6)
 
 
+@pytest.mark.weekly
 def test_exported_tagger_tags_equal_those_of_the_run(tagger, tagger_run):
     loaded, served = tagger
     texts = [text for text, _ in tagged_lines(10, 8)] + AWKWARD

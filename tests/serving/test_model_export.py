@@ -55,6 +55,7 @@ def test_plain_model_is_exported_and_a_stock_server_answers_alike(tokenizer, tmp
     assert [text.decode() for text in found] == expected
 
 
+@pytest.mark.weekly
 def test_model_of_keras_seq_is_exported_without_a_run(tokenizer, tmp_path):
     size = tokenizer.vocabulary_size
     sizes = {"embedding_units": 8, "encoder_units": 8, "decoder_units": 8, "attention_units": 8}

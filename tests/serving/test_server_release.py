@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from serving.test_deployment import documents, options, server
 from stock_server import StockProcess, Tensor, libraries_in
+from weekly import weekly_but
 
 import keras_seq
 from keras_seq.run import Run
@@ -108,7 +109,7 @@ def libraries(environment):
     return libraries_in(packages)
 
 
-@pytest.fixture(scope="module", params=["tiny_run", "tiny_rnn_run"])
+@pytest.fixture(scope="module", params=weekly_but(["tiny_run", "tiny_rnn_run"], "tiny_run"))
 def exported(request, made_once):
     """A run's translator and the directory of its exports, with the files of the command."""
     from keras_seq.serving import export_saved_model

@@ -133,6 +133,7 @@ def assert_resume_changes_nothing(folder, options):
 
 
 @pytest.mark.slow
+@pytest.mark.weekly
 def test_resumed_training_ends_with_the_same_weights(tmp_path):
     """With masks of SpecAugment and dropout, whose seeds are part of the state."""
     options = {"model__dropout": 0.3, "data__concatenation": 0.5}

@@ -71,6 +71,7 @@ def ends_in(path):
 
 
 @pytest.mark.slow
+@pytest.mark.weekly
 def test_words_are_detected_when_they_end(wake_word_run, keras_seq_command):
     run, sounds = wake_word_run
     rows = ends_in(sounds / "2.tsv")

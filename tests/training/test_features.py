@@ -128,6 +128,7 @@ def test_features_are_read_by_evaluate(forms_run, tmp_path, keras_seq_command):
 
 
 @pytest.mark.slow
+@pytest.mark.weekly
 def test_export_has_an_input_of_features(forms_run, tmp_path):
     notices = []
     version = export_saved_model(

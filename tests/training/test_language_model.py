@@ -8,6 +8,7 @@ from collections import Counter
 import numpy as np
 import pytest
 from training.toy import assert_equal_tensors, killed_after, tensors_of
+from weekly import weekly_but
 
 import keras_seq
 from keras_seq.data import TokenCorpus
@@ -135,7 +136,7 @@ def test_language_model_run_reports_its_task_and_perplexity(learned):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("packed", weekly_but([False, True], True))
 def test_resumed_language_model_training_ends_with_the_same_weights(text, tmp_path, packed):
     settings = small(
         text,

@@ -88,6 +88,7 @@ def test_attention_image_shows_the_attention_of_the_validated_weights(folder, ev
     assert pictures[-1].encoded_image_string == attention_picture(attention)
 
 
+@pytest.mark.weekly
 def test_training_with_tensorboard_is_bit_identical_to_training_without(folder):
     stored = []
     for name in ("run", "without"):

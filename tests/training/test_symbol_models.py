@@ -115,6 +115,7 @@ def write_copies(path, count, alphabet, longest):
 
 
 @pytest.mark.slow
+@pytest.mark.weekly
 def test_copying_model_copies_letters_that_training_never_saw(tmp_path):
     write_copies(tmp_path / "train.tsv", 1000, "abcdefghijklm", 9)
     write_copies(tmp_path / "valid.tsv", 20, "abcdefghijklm", 9)

@@ -69,6 +69,7 @@ def trained(tmp_path_factory):
 
 
 @pytest.mark.slow
+@pytest.mark.weekly
 def test_the_language_decides_the_translation(trained):
     path, notices = trained
     run = Run.open(path)
