@@ -8,7 +8,7 @@ from chain_model import ChainModel, chain_of
 from differentiation import quick
 from keras import ops
 from plain_search import END, assert_same_results, plain_beam_search, results_of
-from weekly import weekly_but
+from weekly import weekly, weekly_but
 
 from keras_seq import backend
 from keras_seq.models import Ensemble, Transformer
@@ -49,7 +49,10 @@ SEARCHES = {
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "prefixed"),
-    [(name, False) for name in SEARCHES] + [("beam", True), ("sampling", True)],
+    [
+        *weekly(*((name, False) for name in SEARCHES if name != "rules"), ("sampling", True)),
+        *(("rules", False), ("beam", True)),
+    ],
 )
 def test_rows_leaving_a_batch_early_get_the_same_results_as_alone(name, prefixed):
     function, options = SEARCHES[name]
