@@ -59,7 +59,8 @@ def test_share_cores_changes_nothing_after_tensorflow_is_imported(monkeypatch):
 )
 def test_jax_uses_one_thread_for_one_search_unless_nproc_is_set(searches, told, threads):
     """Counts the XLA threads of a separate process."""
-    pytest.importorskip("jax")
+    if pytest.importorskip("jax").__version_info__ < (0, 8):
+        pytest.skip("this release does not name its threads")
     others = {name: value for name, value in os.environ.items() if name not in (*NAMES, "NPROC")}
     command = [sys.executable, "-c", THREADS_OF_XLA, searches]
     process = subprocess.run(
